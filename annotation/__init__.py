@@ -1,1 +1,1 @@
-"""What the agent did, and what people say about it."""
+"""Trajectories of web agents and the labels of people."""

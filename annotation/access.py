@@ -1,8 +1,8 @@
-"""Who may see and do what: every function fetches something for a person, or refuses.
+"""Access rules: each function loads something that a person may see, or refuses.
 
-Unknown and forbidden look alike (404) to people outside a submission, so that nothing can be probed; a member
-with the wrong role gets 403. The independence rule lives here: nothing in this module hands one annotator what
-another has said. Who labels a sample of an audited submission again has rules of their own: `annotation.blinding`.
+People outside a submission get 404 for unknown and forbidden objects, so that they cannot probe; a member with the
+wrong role gets 403. Independence rule: no function here gives an annotator what another annotator has entered. For
+people who label an audit sample, further rules apply: see `annotation.blinding`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ from annotation.models.states import State, state_of
 from annotation.records import AttachmentKind
 
 Role = Membership.Role
-READERS = (Role.MAINTAINER, Role.AUDITOR)  # of pages that tell of a whole submission; a maintainer sees less before
-# the freeze
+READERS = (Role.MAINTAINER, Role.AUDITOR)  # of pages on a whole submission; maintainers see less before the freeze
 
 
 Row = TypeVar("Row", bound=Model)
@@ -51,11 +50,11 @@ def _find(rows: QuerySet[Row], refusal: str) -> Row:
 
 
 def role_in(person: Person, submission: Submission) -> Membership.Role | None:
-    """The role of a person in a submission, None for outsiders and deactivated members.
+    """Return the role of a person in a submission; None for outsiders and deactivated members.
 
-    Somebody who runs the instance (superuser) and has no role of their own there counts as its maintainer, of what
-    came in an evidence bundle as its auditor. Who labels a sample of that again has no part in it meanwhile, nor in
-    anything else here that has the same trajectories.
+    A superuser without a role counts as maintainer, or as auditor if the submission came in an evidence bundle.
+    People who label an audit sample have no role in the audited submission meanwhile, nor in any other submission
+    with the same trajectories.
     """
     membership = _load_memberships(person).filter(submission=submission).first()
     if membership is None and not person.is_superuser:
@@ -68,7 +67,7 @@ def role_in(person: Person, submission: Submission) -> Membership.Role | None:
 
 
 def require(person: Person, submission: Submission, *roles: Membership.Role) -> Membership.Role:
-    """The person's role if it is one of ``roles``; Http404 for outsiders, PermissionDenied for other members."""
+    """Return the person's role if it is one of ``roles``; Http404 for outsiders, PermissionDenied for other members."""
     role = role_in(person, submission)
     if role is None:
         raise Http404("No such submission.")
@@ -78,17 +77,17 @@ def require(person: Person, submission: Submission, *roles: Membership.Role) -> 
 
 
 def _load_memberships(person: Person) -> QuerySet[Any]:
-    """The person's memberships, each with ``blind_somewhere``: whether they label any sample again."""
+    """Return the person's memberships, each with ``blind_somewhere``: whether they label any audit sample."""
     return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.find_open_samples(person)))
 
 
 def _is_shut_to(person: Person, submission: Submission, membership: Any) -> bool:
-    """As `blinding.is_hidden`, without a query for members (of `_load_memberships`) who label no sample at all."""
+    """Return `blinding.is_hidden`, but without a query for members (of `_load_memberships`) who label no sample."""
     return (membership is None or membership.blind_somewhere) and blinding.is_hidden(person, submission)
 
 
 def memberships_of(person: Person) -> QuerySet[Any]:
-    """The person's active parts in reviews that are made here; what they audit is not among them."""
+    """Return the person's active memberships, except in submissions from evidence bundles."""
     own = _load_memberships(person).filter(deactivated_at__isnull=True, submission__audited=False)
     return own.select_related("submission__agent", "submission__benchmark")
 
@@ -98,12 +97,12 @@ def audits_something(person: Person) -> bool:
 
 
 def submissions_maintained_by(person: Person) -> QuerySet[Submission]:
-    """Submissions that the person maintains, newest first; none of which they label a sample again."""
+    """Return the submissions that the person maintains, newest first, except those whose sample they label."""
     return _filter_by_role(person, Role.MAINTAINER, audited=False).select_related("agent", "benchmark")
 
 
 def submissions_audited_by(person: Person) -> QuerySet[Submission]:
-    """What came in evidence bundles and is read by the person as its auditor, newest first; as `role_in` has it."""
+    """Return the imported submissions that the person audits, newest first, as `role_in` defines it."""
     return _filter_by_role(person, Role.AUDITOR, audited=True)
 
 
@@ -116,8 +115,8 @@ def _filter_by_role(person: Person, role: Membership.Role, audited: bool) -> Que
 
 
 def submission_for(person: Person, pk: int, *roles: Membership.Role) -> Submission:
-    """A submission for a member with one of ``roles``; one query for members, because every page begins here."""
-    # submission__id, since a number that no column holds must be unknown and not an error (500).
+    """Return a submission for a member with one of ``roles``; in one query, because every page starts here."""
+    # submission__id, because a number too large for the column must give 404 and not an error (500).
     membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
     if membership is not None and not _is_shut_to(person, membership.submission, membership):
         return membership.submission
@@ -142,19 +141,19 @@ def require_superuser(person: Person) -> None:
 
 
 def upload_for(person: Person, pk: Any) -> Upload:
-    """An upload with its report, for the person who uploaded it and for superusers."""
+    """Return an upload with its report, for the person who uploaded it and for superusers."""
     uploads = Upload.objects.select_related("benchmark", "submission")
     return _find(uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)), "No such upload.")
 
 
 def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajectory:
-    """A trajectory for a member with one of ``roles``.
+    """Return a trajectory for a member with one of ``roles``.
 
-    An annotator sees only trajectories that they hold, have labelled, have a draft of or have worked on (a hold that
-    ran out must not shut out what is typed next): anything more would let them prepare a verdict outside an assignment.
+    An annotator sees only trajectories that they have reserved, labelled, drafted or worked on; others would let them
+    prepare a verdict outside an assignment. Earlier work counts, so that an expired lease does not block typing.
     """
     mine = Q(assignments__annotator=person) | Q(drafts__author=person) | Q(activities__person=person)
-    # Asked for in the same query, since every picture and every step begins here.
+    # In the same query, because every request for a screenshot or a step starts here.
     trajectory: Any = (
         Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
         .annotate(mine=Exists(Trajectory.objects.filter(mine, pk=OuterRef("pk"))))
@@ -165,7 +164,7 @@ def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajecto
         raise Http404("No such trajectory.")
     role = require(person, trajectory.submission, *roles)
     if role is Role.ANNOTATOR and not trajectory.mine:
-        raise Http404("You hold no assignment for this trajectory.")
+        raise Http404("You have not reserved this trajectory.")
     return trajectory
 
 
@@ -174,11 +173,11 @@ def own_labels(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
 
 
 def may_see_labels(person: Person, trajectory: Trajectory) -> bool:
-    """Whether the person may see all labels of a trajectory.
+    """Return whether the person may see all labels of a trajectory.
 
-    Adjudicators once they have opened a dispute (no label changes from then on), and after the blind judgement of a
-    spot check; maintainers when the submission is frozen; annotators when the maintainer has opened the frozen one;
-    auditors always, since nobody labels what they read.
+    Adjudicators may after they open a dispute (labels are fixed from then on), and after the blind judgement of a
+    spot check; maintainers after the freeze; annotators after the maintainer opens the results; auditors always,
+    because nobody labels what they read.
     """
     role = role_in(person, trajectory.submission)
     if role is Role.ADJUDICATOR:
@@ -190,7 +189,7 @@ def may_see_labels(person: Person, trajectory: Trajectory) -> bool:
 
 
 def judged_blind(trajectory: Trajectory) -> bool:
-    """Whether the next adjudication of a trajectory is made without seeing a label: all but disputes, once."""
+    """Return whether the next adjudication of a trajectory is blind: all except disputes, once."""
     if trajectory.adjudications.filter(decided_at__isnull=False).exists():
         return False
     return state_of(trajectory) is not State.DISPUTE
@@ -210,9 +209,9 @@ def practice_for(person: Person, pk: int) -> Submission:
 
 
 def practice_trajectory_for(person: Person, pk: int, trajectory_pk: int) -> tuple[Submission, Trajectory]:
-    """A submission with its practice set and an item of that set, for the submission's annotators.
+    """Return a submission with a practice set, and an item of that set, for the submission's annotators.
 
-    An item has a known answer; whatever else the practice submission holds stays unknown to them.
+    Items have a known answer; all other trajectories of the practice submission stay hidden.
     """
     submission = practice_for(person, pk)
     items = _practice_items().filter(pk=trajectory_pk, submission=submission.practice_set_id)
@@ -225,9 +224,9 @@ def _practice_items() -> QuerySet[Trajectory]:
 
 
 def visible_trajectory_for(person: Person, pk: int) -> Trajectory:
-    """A trajectory whose steps, pictures and files the person may look at: as a member, or to practise on it.
+    """Return a trajectory whose steps, screenshots and files the person may view: as a member, or to practise.
 
-    For what the agent did and nothing else; what people said, known answers included, has ways of its own.
+    Use it only to show what the agent did; labels and known answers have their own access rules.
     """
     try:
         return trajectory_for(person, pk, Role.ANNOTATOR, Role.ADJUDICATOR, *READERS)
@@ -248,29 +247,29 @@ def screenshot_for(person: Person, trajectory_pk: int, step: int) -> Screenshot:
 
 
 def page_picture_for(person: Person, trajectory_pk: int, attachment_pk: int) -> Screenshot:
-    """The picture of a page that was kept for an answer; the same people may see it who may see the answer."""
+    """Return the screenshot of a page that is stored for an answer, for people who may see the answer."""
     file = attachment_for(person, trajectory_pk, attachment_pk)
     kept = file.kind == AttachmentKind.CACHED_PAGE
     found = Screenshot.objects.filter(sha256=file.sha256).first() if kept else None
     if found is None:
-        raise Http404("This is no picture of a page.")
+        raise Http404("This screenshot does not exist.")
     return found
 
 
 def screenshots_for(person: Person, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:
-    """The screenshots of ``count`` steps from ``first``, None where one has none; fewer at the trajectory's end."""
+    """Return screenshots of ``count`` steps from ``first``, None for a step without; fewer at the trajectory's end."""
     trajectory = visible_trajectory_for(person, trajectory_pk)
     steps = trajectory.steps.filter(index__gte=first, index__lt=first + count).select_related("screenshot")
     shown = [step.screenshot for step in steps.order_by("index")]
     if not shown:
-        raise Http404("There is no such step.")
+        raise Http404("This step does not exist.")
     return shown
 
 
 def may_edit_catalogue(person: Person, benchmark: Benchmark) -> bool:
-    """Whether the person may change a benchmark's tasks and key points: its maintainers, and those of the instance.
+    """Return whether the person may change a benchmark's tasks and key points: its maintainers and the instance's.
 
-    Nobody may of one that came in an evidence bundle.
+    Nobody may change a benchmark that came in an evidence bundle.
     """
     if benchmark.bundled_as:
         return False
@@ -282,9 +281,9 @@ def annotates(person: Person, benchmark: Benchmark) -> bool:
 
 
 def reviews(person: Person, benchmark: Benchmark, role: Membership.Role) -> bool:
-    """Whether the person has, or had, this role in a submission of the benchmark that is not frozen.
+    """Return whether the person has or had this role in an unfrozen submission of the benchmark.
 
-    Had counts, since a deactivated member may be let in again and must not have looked in the meantime.
+    Earlier roles count, because a deactivated member can be reactivated and must not look in the meantime.
     """
     open_ones = Q(submission__benchmark=benchmark, submission__frozen_at__isnull=True)
     return Membership.objects.filter(open_ones, person=person, role=role).exists()
@@ -320,13 +319,13 @@ def attachment_for(person: Person, trajectory_pk: int, pk: int) -> Attachment:
 
 
 def require_maintainer(person: Person) -> None:
-    """Refuse people who maintain nothing; for what belongs to no single submission."""
+    """Raise PermissionDenied for people who maintain nothing; for pages that cover several submissions."""
     if not may_create_submissions(person) and not submissions_maintained_by(person).exists():
         raise PermissionDenied("This is for maintainers.")
 
 
 def benchmarks_for(person: Person) -> QuerySet[Benchmark]:
-    """The benchmarks whose catalogue the person may read and edit; see `may_edit_catalogue`."""
+    """Return the benchmarks whose catalogue the person may read and edit; see `may_edit_catalogue`."""
     editable = Benchmark.objects.filter(bundled_as="")
     if may_create_submissions(person):
         return editable
@@ -334,20 +333,20 @@ def benchmarks_for(person: Person) -> QuerySet[Benchmark]:
 
 
 def may_see_all_labels(person: Person, submission: Submission) -> bool:
-    """Whether the person may see every label of a submission: its maintainers, once it is frozen, and its auditors."""
+    """Return whether the person may see every label: maintainers once the submission is frozen, and auditors."""
     role = role_in(person, submission)
     return role is Role.AUDITOR or (role is Role.MAINTAINER and submission.frozen_at is not None)
 
 
 def labels_of(person: Person, submission: Submission) -> QuerySet[Label]:
-    """All revisions of all labels of a submission for who may see them; nothing for anybody else."""
+    """Return all revisions of all labels of a submission; nothing for people who may not see them."""
     if not may_see_all_labels(person, submission):
         return Label.objects.none()
     return Label.objects.filter(assignment__trajectory__submission=submission)
 
 
 def adjudications_of(person: Person, submission: Submission) -> QuerySet[Adjudication]:
-    """All decided adjudications of a submission for who may see them; nothing for anybody else."""
+    """Return all decided adjudications of a submission; nothing for people who may not see them."""
     if not may_see_all_labels(person, submission):
         return Adjudication.objects.none()
     return Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
@@ -374,7 +373,7 @@ def phrase_for(person: Person, pk: int) -> Phrase:
 
 
 def reports_of(person: Person, submission: Submission) -> QuerySet[Report]:
-    """All reports about a submission, for its maintainers and auditors; nothing for anybody else."""
+    """Return all reports about a submission to its maintainers and auditors; nothing to other people."""
     if role_in(person, submission) not in READERS:
         return Report.objects.none()
     return Report.objects.filter(trajectory__submission=submission)

@@ -13,7 +13,7 @@ from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, Passwor
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """Change one's own password. Wrong guesses of the old one count like wrong passwords at the sign-in."""
+    """Change of the person's own password. Wrong guesses of the old one count as failed sign-ins."""
 
     def __init__(self, request: Any, data: Any = None) -> None:
         super().__init__(request.user, data)
@@ -38,5 +38,5 @@ class TokenForm(forms.Form):
 
 class PhraseForm(forms.Form):
     text = forms.CharField(
-        label="New phrase", max_length=500, error_messages={"required": "Select or write the words first."}
+        label="New phrase", max_length=500, error_messages={"required": "Select or type the words first."}
     )

@@ -1,4 +1,4 @@
-"""The instance's own housekeeping. Labels and everything about them are not here: no back door around `access`."""
+"""Administration of the instance. Labels and related data are not here, so that nothing bypasses `access`."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from annotation.workflow.passwords import record_account_change
 
 
 class Kept(admin.ModelAdmin):
-    """Nothing is deleted here: the page that asks for it lists what hangs on it, flags and labels among it."""
+    """Admin without deletion: the confirmation page would list all related rows, such as flags and labels."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -56,7 +56,7 @@ class ScopePermission(BasePermission):
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    """How the schema describes the tokens."""
+    """Describe the tokens in the OpenAPI schema."""
 
     target_class = TokenAuthentication
     name = "token"

@@ -3,7 +3,7 @@ from django.contrib.admin import apps as admin_apps
 
 
 class AnnotationConfig(AppConfig):
-    default = True  # of the two here
+    default = True  # of the two configurations here
     name = "annotation"
     default_auto_field = "django.db.models.BigAutoField"
 

@@ -26,12 +26,12 @@ from annotation.models import Arrival
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_TIMEOUT = timedelta(minutes=2)  # a worker without a heartbeat for so long is lost
+HEARTBEAT_TIMEOUT = timedelta(minutes=2)  # a worker without a heartbeat for this long is lost
 HEARTBEAT = 20.0  # seconds
 PROGRESS_INTERVAL = 0.5  # seconds
-MESSAGE_DELAY = timedelta(minutes=1)  # a message may take so long
+MESSAGE_DELAY = timedelta(minutes=1)  # longest time that a message may take
 MOST_TRIES = 5
-ORPHAN_AGE = timedelta(days=1)  # a file of this age will not get a row any more
+ORPHAN_AGE = timedelta(days=1)  # a file of this age gets no row any more
 SERVER_ERROR = "Server error. Nothing was saved. Try again."
 OPEN = Q(finished_at__isnull=True)
 
@@ -126,8 +126,9 @@ def supervise(arrival: Arrival) -> Iterator[None]:
     """
     if arrival.tries > MOST_TRIES:
         message = (
-            f"{MOST_TRIES} workers started to read it and stopped without a message. It may need more memory than a "
-            f"worker has. Use the command {arrival.command}, or ask the operator of this server."
+            f"{MOST_TRIES} workers started to read it and stopped without an error message. It may need "
+            f"more memory than a worker has. Use the command {arrival.command}, or ask the operator of "
+            "this server."
         )
         raise ArrivalFailed("import_given_up", message)
     try:

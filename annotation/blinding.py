@@ -1,7 +1,7 @@
-"""Who labels a sample of an audited submission again: of the labels that it is compared with they may know nothing.
+"""Blinding of audit samples: people who label a sample must not see the labels that it is compared with.
 
-That holds for everything here that tells of the same review, or has the same trajectories. It is asked before every
-other right; see `annotation.access`.
+This covers all submissions of the same review or with the same trajectories. `annotation.access` checks it before
+every other right.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ Role = Membership.Role
 
 
 def find_same_review(submission: Submission) -> QuerySet[Submission]:
-    """Everything here that tells of the same review: the submission, and what bundles of it were opened as.
+    """Return all submissions of the same review: this one, and those that were opened from its bundles.
 
-    Their chains of events begin with the same event.
+    Their chains start with the same event.
     """
     return Submission.objects.filter(_match_chain(Submission.objects.filter(pk=submission.pk)))
 
 
 def find_alike(submission: Submission) -> QuerySet[Submission]:
-    """The same, and everything with one of its trajectories: its samples, and what was uploaded a second time."""
+    """Return the same review, and all submissions with one of its trajectories: samples and repeated uploads."""
     return Submission.objects.filter(_match_alike(Submission.objects.filter(pk=submission.pk)))
 
 
@@ -36,8 +36,8 @@ def _match_chain(submissions: QuerySet[Submission]) -> Q:
 
 
 def _match_alike(submissions: QuerySet[Submission]) -> Q:
-    # Without a step nothing was done: two agents that broke off at once have the same trajectory, and no labels that
-    # would tell anything of each other.
+    # Trajectories without steps do not count: two agents that stopped at once have the same trajectory, but the labels
+    # of one tell nothing about the other.
     rows = Trajectory.objects.filter(
         Exists(Step.objects.filter(trajectory=OuterRef("pk"))), submission__in=submissions.values("pk")
     )
@@ -46,7 +46,7 @@ def _match_alike(submissions: QuerySet[Submission]) -> Q:
 
 
 def find_open_samples(person: Person) -> QuerySet[Submission]:
-    """The open samples in which the person labels or decides, or did: they might be let in again."""
+    """Return the open samples that the person labels or adjudicates, or did: they can be reactivated."""
     blind = Membership.objects.filter(person=person, role__in=(Role.ANNOTATOR, Role.ADJUDICATOR))
     return Submission.objects.filter(
         sample_of__isnull=False, frozen_at__isnull=True, pk__in=blind.values("submission")
@@ -56,22 +56,21 @@ def find_open_samples(person: Person) -> QuerySet[Submission]:
 def match_hidden(person: Person) -> Q:
     samples = find_open_samples(person)
     audited = Submission.objects.filter(pk__in=samples.values("sample_of")).order_by()
-    # First whether there is any sample, since that costs nothing and is answered with no for nearly everybody.
+    # Check first whether there is any sample: this is fast, and false for nearly everybody.
     return Q(Exists(samples)) & _match_alike(audited) & ~Q(pk__in=samples.values("pk"))
 
 
 def is_hidden(person: Person, submission: Submission) -> bool:
-    """Whether the person has, or had, to label or decide in an open sample of the same review or trajectories.
+    """Return whether the person labels or decides, now or earlier, in an open sample of the same trajectories.
 
-    What was said in the submission is then nothing for them, by whatever other right they might see it. Of the sample
-    itself they know what its own rules say.
+    Then the submission is hidden from them, whatever other rights they have. The sample itself has its own rules.
     """
     return Submission.objects.filter(match_hidden(person), pk=submission.pk).exists()
 
 
 def lock_samples(submission: Submission) -> None:
-    """Lock the samples of everything alike, and what they may be drawn of, in the caller's transaction: nobody joins
-    or draws one while it is asked who is in them."""
+    """Lock all audited submissions of `find_alike`, and their samples, in the caller's transaction: nobody can join or
+    draw a sample while the caller checks the members."""
     drawn_of = find_alike(submission).filter(audited=True).order_by("pk")
     samples = Submission.objects.filter(sample_of__in=drawn_of.order_by().values("pk")).order_by("pk")
     while True:
@@ -79,7 +78,7 @@ def lock_samples(submission: Submission) -> None:
             held = {row.pk for row in samples.select_for_update(no_key=True)}
             list(drawn_of.select_for_update(no_key=True, of=("self",)))
             if not held.issuperset(samples.values_list("pk", flat=True)):
-                raise _Drawn  # lets go of everything, since samples are locked before what they are of
+                raise _Drawn  # releases all locks: samples must be locked before audited submissions
             return
 
 
@@ -88,9 +87,9 @@ class _Drawn(Exception):
 
 
 def has_taken_part(person: Person, submission: Submission) -> bool:
-    """Whether the person has, or had, any part in the review, or could read it: they label no sample of it.
+    """Return whether the person took part in the review or could read it, and so may not label a sample of it.
 
-    That is the same for everything with the same trajectories, but for the sample of this submission.
+    The same applies to every submission with the same trajectories, except the samples of this one.
     """
     parts = Membership.objects.filter(person=person, submission__in=find_alike(submission).values("pk"))
     return person.is_superuser or parts.exclude(submission__sample_of=submission.pk).exists()

@@ -24,7 +24,7 @@ from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskR
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
 BATCH = 500  # rows written at once
 LONGEST_KEY_POINT = 500  # characters
-MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
+MOST_HINTS = 100  # finding the nearest task id takes some milliseconds
 TASK_FIELDS = ("text", "website", "reference_length", "level")
 LABEL_FIELDS = ("annotator", "verdict", "reasoning", "failure_step", "failure_type")
 
@@ -98,7 +98,7 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
     started, waiting = timezone.now(), iter(records)
     while batch := list(islice(waiting, BATCH)):
         _write_batch(benchmark, batch, started, report)
-    # They become visible only now: a label that was made meanwhile does not need findings on them.
+    # The key points take effect only now: a label created meanwhile does not need findings on them.
     of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
     of_these.filter(accepted_at=started).update(accepted_at=ended)
     of_these.filter(retired_at=started).update(retired_at=ended)
@@ -141,7 +141,7 @@ def _is_unchanged(latest: Task | None, record: TaskRecord) -> bool:
 def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Task], report: ImportReport) -> Task:
     version = latest[record.task_id].version + 1 if record.task_id in latest else 1
     if version > 1:
-        message = f"The task has changed and became version {version}; earlier labels keep the old text."
+        message = f"The task has changed and is now version {version}; earlier labels keep the old text."
         report.warn(record.task_id, Problem("task_changed", message))
     fields = {name: getattr(record, name) for name in TASK_FIELDS}
     return Task(benchmark=benchmark, external_id=record.task_id, version=version, **fields)
@@ -272,7 +272,7 @@ def _label_problem(
         return Problem("task_unknown", says, where)
     if earlier is not None and earlier.verdict != record.verdict:
         message = (
-            f"{where}: {record.annotator} is known with label {earlier.verdict} here, the file says {record.verdict}."
+            f"{where}: {record.annotator} already has label {earlier.verdict} here; the file has {record.verdict}."
         )
         return Problem("label_differs", message, where)
     return None

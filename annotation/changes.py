@@ -1,4 +1,4 @@
-"""Where a screenshot differs from the one before it: coarse boxes, made once for each pair of pictures and kept."""
+"""Visible changes between consecutive screenshots: coarse boxes, computed once per pair and stored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from PIL import Image
 from annotation import screenshots
 from annotation.models import PictureChange, Screenshot, Step, Trajectory
 
-VISIBLE = 0.01  # share of the picture above which a change counts as visible: about a line of text on a usual page
+VISIBLE = 0.01  # share of the screenshot above which a change is visible: about a line of text on a usual page
 MOST_BOXES = 12
-WIDTH = 640  # pixels to which pictures are reduced before they are compared
+WIDTH = 640  # pixels to which screenshots are reduced before they are compared
 MOST_CELLS = 6000
 SMALLEST_CELL = 8  # reduced pixels a side
-NOISE = 28  # of 255: JPEG and WebP move a reduced grey by less, even beside letters
-SPECKS = 2  # reduced pixels that must differ so much in a cell
-TINT = 10  # of 255, by which the mean of a cell must differ otherwise: a pale highlight
+NOISE = 28  # of 255: JPEG and WebP change a reduced grey value by less, even next to letters
+SPECKS = 2  # reduced pixels of a cell that must differ by more than `NOISE`
+TINT = 10  # of 255: or else the mean of the cell must differ by more, as with a pale highlight
 
 Box = tuple[int, int, int, int]
 Cells = NDArray[np.bool_]
@@ -28,16 +28,16 @@ Cells = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``boxes`` are (x, y, width, height) in pixels of the later picture; ``share`` of it changed, 0 to 1."""
+    """``boxes`` are (x, y, width, height) in pixels of the later screenshot; ``share`` of it changed, 0 to 1."""
 
     boxes: list[Box]
     share: float
 
 
 def find_change(before: Image.Image, after: Image.Image) -> Change | None:
-    """Where ``after`` (RGB) differs from ``before``; None when their sizes differ too much to compare them.
+    """Find where ``after`` (RGB) differs from ``before``; None if their sizes differ too much to compare.
 
-    Widths may differ by 2 %, heights by half; what ``after`` has more at its end counts as changed.
+    Widths may differ by 2 %, heights by half; extra height at the end of ``after`` counts as changed.
     """
     if not _is_comparable(before.size, after.size):
         return None
@@ -50,9 +50,9 @@ def find_change(before: Image.Image, after: Image.Image) -> Change | None:
 
 
 def find_changes(trajectory: Trajectory, first: int, last: int) -> dict[int, Change | None]:
-    """What changed at the steps ``first`` to ``last`` against the step before each; computed where not kept yet.
+    """Load the changes at steps ``first`` to ``last`` against the step before each; compute what is not stored.
 
-    None where there is nothing to compare: no step before, no screenshot, other sizes, or a picture that is lost.
+    None if they cannot be compared: no step before, no screenshot, different sizes, or a lost file.
     """
     steps = trajectory.steps.filter(index__gte=first - 1, index__lte=last).select_related("screenshot")
     pictures = {step.index: step.screenshot for step in steps}
@@ -64,7 +64,7 @@ def find_changes(trajectory: Trajectory, first: int, last: int) -> dict[int, Cha
 
 
 def compare_all(submission_id: int) -> None:
-    """Compare all neighbouring screenshots of a submission, before anybody waits for it."""
+    """Compare all neighbouring screenshots of a submission before anybody requests this."""
     for trajectory in Trajectory.objects.filter(submission=submission_id).order_by("position").iterator():
         count = Step.objects.filter(trajectory=trajectory).count()
         for first in range(0, count, 60):
@@ -82,7 +82,7 @@ def _sort_pairs(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> list[tuple[Sc
 
 
 def _compare_pairs(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> dict[tuple[int, int], Change | None]:
-    """Compare the pairs and keep what was found; every picture is decoded once where pairs follow each other."""
+    """Compare the pairs and store the results; decode a screenshot that consecutive pairs share only once."""
     made: dict[tuple[int, int], Change | None] = {}
     last: tuple[int, Image.Image] | None = None
     for before, after in pairs:
@@ -90,7 +90,7 @@ def _compare_pairs(pairs: Iterable[tuple[Screenshot, Screenshot]]) -> dict[tuple
             earlier = last[1] if last and last[0] == before.pk else screenshots.decoded(before.sha256)
             later = earlier if before.pk == after.pk else screenshots.decoded(after.sha256)
         except screenshots.STORE_ERRORS:
-            continue  # nothing is kept of it: the picture may come back
+            continue  # store nothing: the file may be restored later
         made[before.pk, after.pk] = find_change(earlier, later)
         last = (after.pk, later)
     PictureChange.objects.bulk_create(
@@ -114,12 +114,12 @@ def _is_comparable(before: tuple[int, int], after: tuple[int, int]) -> bool:
 
 
 def _reduce_to_grey(image: Image.Image, factor: int) -> NDArray[np.int16]:
-    """Reduced grey values, of shape (height, width)."""
+    """Return reduced grey values, of shape (height, width)."""
     return np.asarray(image.convert("L").reduce(factor), dtype=np.int16)
 
 
 def _find_cells(before: NDArray[np.int16], after: NDArray[np.int16]) -> tuple[Cells, int]:
-    """Which cells of a grid over ``after`` changed, and the side of a cell in reduced pixels."""
+    """Find the changed cells of a grid over ``after``, and the side of a cell in reduced pixels."""
     difference = np.full(after.shape, 255, dtype=np.int16)
     height, width = (min(pair) for pair in zip(before.shape, after.shape, strict=True))
     difference[:height, :width] = after[:height, :width] - before[:height, :width]
@@ -130,14 +130,14 @@ def _find_cells(before: NDArray[np.int16], after: NDArray[np.int16]) -> tuple[Ce
 
 
 def _sum_cells(values: NDArray[Any], cell: int) -> NDArray[np.int64]:
-    """The sum of each cell; what is missing at the right and at the bottom counts as 0."""
+    """Return the sum of each cell; missing pixels at the right and at the bottom count as 0."""
     padded = np.pad(values, [(0, -side % cell) for side in values.shape])
     rows, columns = padded.shape[0] // cell, padded.shape[1] // cell
     return padded.reshape(rows, cell, columns, cell).sum(axis=(1, 3), dtype=np.int64)
 
 
 def _find_boxes(cells: Cells) -> list[Box]:
-    """At most `MOST_BOXES` boxes around the changed cells: the gap that separates two grows until that is reached."""
+    """Return at most `MOST_BOXES` boxes around the changed cells; the gap between boxes grows until they fit."""
     places = [(int(y), int(x)) for y, x in np.argwhere(cells)]
     gap = 1
     while len(boxes := _merge_boxes([_enclose(group) for group in _group_cells(places, gap)])) > MOST_BOXES:
@@ -146,7 +146,7 @@ def _find_boxes(cells: Cells) -> list[Box]:
 
 
 def _group_cells(places: list[tuple[int, int]], gap: int) -> list[list[tuple[int, int]]]:
-    """Cells that touch, once ``gap`` by ``gap`` of them count as one."""
+    """Group the cells that touch, counting each ``gap`` by ``gap`` cells as one."""
     coarse: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for y, x in places:
         coarse.setdefault((y // gap, x // gap), []).append((y, x))
@@ -175,7 +175,7 @@ def _merge_boxes(boxes: list[Box]) -> list[Box]:
     for box in boxes:
         while over := next((other for other in apart if _overlap(box, other)), None):
             apart.remove(over)
-            box = _unite(box, over)  # noqa: PLW2901 - it grows by what it meets
+            box = _unite(box, over)  # noqa: PLW2901 - it grows with each overlap
         apart.append(box)
     return sorted(apart, key=lambda box: (box[1], box[0]))
 

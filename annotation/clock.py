@@ -1,4 +1,4 @@
-"""The database's clock. Leases and other decisions by time must not depend on the machine that asks."""
+"""The database's clock. Leases and other decisions by time must not depend on the caller's machine."""
 
 from __future__ import annotations
 

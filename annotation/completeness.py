@@ -1,4 +1,4 @@
-"""What a complete label needs. No Django."""
+"""Requirements of a complete label. No Django."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from annotation.records import AttemptContent, Finding, Problem, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a complete decision about one trajectory has to say.
+    """Requirements of a complete decision about one trajectory.
 
-    ``key_points`` are the ids of the task's key points, ``steps`` the number of steps of the trajectory: where there
-    are none, as with an answer, no step can be named and none is asked for. ``attempt``: version 2 of the protocol, in
-    which annotators do the task themselves first. ``criterion``: an adjudication, which names what decided it.
-    ``reason``: a revision, which says why.
+    ``key_points`` are the ids of the task's key points. ``steps`` is the number of steps of the trajectory; with 0, as
+    for an answer, no step is required or valid. ``attempt``: version 2 of the protocol, in which annotators do the
+    task themselves first. ``criterion``: an adjudication, which names the deciding criterion. ``reason``: a revision,
+    which needs a reason.
     """
 
     key_points: tuple[int, ...] = ()
@@ -28,7 +28,7 @@ class Asked:
 
 
 def missing(content: LabelContent, asked: Asked) -> list[Problem]:
-    """Return what ``content`` still lacks to be complete, in the order of the form; empty when nothing is.
+    """Return what ``content`` still lacks to be complete, in the order of the form; empty if it is complete.
 
     Each problem's ``where`` is the name of the form field that fixes it.
     """
@@ -38,18 +38,18 @@ def missing(content: LabelContent, asked: Asked) -> list[Problem]:
     of_fields = [
         problem for each in declared if each.applies(content) for problem in each.problems(content, asked.steps)
     ]
-    return problems + sorted(of_fields, key=lambda problem: problem.where == "reasoning")  # the last of the form
+    return problems + sorted(of_fields, key=lambda problem: problem.where == "reasoning")  # last on the form
 
 
 def _missing_attempt(content: LabelContent) -> list[Problem]:
     attempt, problems = content.attempt or AttemptContent(), []
     could_do_it = content.verdict is not Verdict.NOT_EXECUTABLE and attempt.path != NOT_COMPARABLE
     if attempt.steps is None and could_do_it:
-        problems.append(Problem("attempt_steps_missing", "Say how many steps you needed yourself.", "attempt_steps"))
+        problems.append(Problem("attempt_steps_missing", "Enter how many steps you needed yourself.", "attempt_steps"))
     if is_blank(attempt.notes):
-        problems.append(Problem("attempt_notes_missing", "Note the way you did the task.", "attempt_notes"))
+        problems.append(Problem("attempt_notes_missing", "Describe how you did the task.", "attempt_notes"))
     if attempt.path not in PATH_CODES:
-        problems.append(Problem("attempt_path_missing", "Compare the agent's way with yours.", "attempt_path"))
+        problems.append(Problem("attempt_path_missing", "Compare the agent's path with yours.", "attempt_path"))
     return problems + list(check_length(attempt.notes, "attempt_notes"))
 
 
@@ -59,15 +59,13 @@ def _missing_findings(content: LabelContent, key_points: Collection[int], steps:
     for number, key_point in enumerate(key_points, start=1):
         finding, field = given.get(key_point), f"finding_{key_point}"
         if finding is None or finding.finding is None:
-            problems.append(
-                Problem("finding_missing", f"Key point {number}: say whether it is met, unmet or unclear.", field)
-            )
+            problems.append(Problem("finding_missing", f"Key point {number}: choose met, unmet or unclear.", field))
         elif finding.finding is not Finding.UNCLEAR and finding.step is None and steps:
             problems.append(
-                Problem("finding_step_missing", f"Key point {number}: name the step that proves it.", field)
+                Problem("finding_step_missing", f"Key point {number}: enter the step that proves it.", field)
             )
         elif finding.step is not None and not 0 <= finding.step < steps:
             problems.append(
-                Problem("finding_step_unknown", f"Key point {number}: there is no step {finding.step}.", field)
+                Problem("finding_step_unknown", f"Key point {number}: step {finding.step} does not exist.", field)
             )
     return problems

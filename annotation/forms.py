@@ -1,4 +1,4 @@
-"""What people type, checked for its shape only: whether a label is complete is asked of `protocol` by the verbs."""
+"""Forms that check the format of input; the workflow checks whether a label is complete, using `protocol`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FINDING_SIGNS = {Finding.MET: "✓", Finding.UNMET: "✕", Finding.UNCLEAR: "?"}
 PLACED = {"verdict", "failure_step", "failure_type", "further_failure_types", "cause", "reasoning", "exception_reason"}
 PLACED |= {"evidence_missing", "criterion"}
 BLOCKS = {Verdict.FAILURE: "for-failure", Verdict.NOT_EXECUTABLE: "for-cause"}
-FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling a number, or one finding comes twice
-MAX_STEP = 1_000_000  # more than any trajectory has; the verb knows how many there are
+FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling of a number, or a finding could come twice
+MAX_STEP = 1_000_000  # more than any trajectory has; the workflow checks the exact number
 
 
 def terms(choices: Iterable[Term]) -> list[tuple[str, str]]:
@@ -42,7 +42,7 @@ def terms(choices: Iterable[Term]) -> list[tuple[str, str]]:
 
 
 class Codes(forms.TextInput):
-    """Several checkboxes of one name as one text, the codes with blanks between; a draft keeps them like this."""
+    """Widget that joins the checkboxes of one name to a text of codes and spaces, the form that drafts store."""
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
         values = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
@@ -60,7 +60,7 @@ class StepsFormField(forms.CharField):
     def to_python(self, value: Any) -> tuple[int, ...]:  # type: ignore[override]
         numbers = re.split(r"[\s,;]+", super().to_python(value) or "")
         if not all(n.isascii() and n.isdigit() and len(n) < 10 and int(n) <= MAX_STEP for n in numbers if n):
-            raise ValidationError("Give step numbers with commas between them, such as 3, 7.")
+            raise ValidationError("Enter step numbers separated by commas, such as 3, 7.")
         return tuple(sorted({int(n) for n in numbers if n}))
 
 
@@ -85,10 +85,10 @@ def form_field(declared: LabelField) -> forms.Field:
 
 
 class LabelForm(forms.Form):
-    """Everything a person enters for a label or an adjudication. Nothing is required here, so a draft is valid.
+    """Form of a label or an adjudication. No field is required, so a draft is valid.
 
-    Always bound: ``data`` is a POST, a draft's content, or `values_of` a decision. ``asked`` says which parts there
-    are beside those of every label: findings on key points, an own attempt, the criterion of an adjudication.
+    Always bound: ``data`` is a POST, a draft's content, or `values_of` a decision. ``asked`` adds parts to those of
+    every label: findings on key points, an own attempt, the criterion of an adjudication.
     """
 
     flag = forms.BooleanField(required=False)
@@ -124,7 +124,7 @@ class LabelForm(forms.Form):
         return self.content()
 
     def content(self) -> LabelContent:
-        """What has been entered; a malformed value counts as not given, and is in `errors`."""
+        """Return the entered content; a malformed value counts as missing, and is in `errors`."""
         given = {name: value for name, value in self.cleaned_data.items() if name in ADJUDICATION_FIELDS}
         return LabelContent(
             findings=tuple(self._finding(pk) for pk in self.asked.key_points),
@@ -141,12 +141,12 @@ class LabelForm(forms.Form):
         return AttemptContent(given["steps"], given["notes"] or "", given["link"] or "", given["path"] or "")
 
     def typed(self) -> dict[str, str]:
-        """What a draft keeps: every field that is not empty, as it was typed."""
+        """Return the fields for a draft: all that are not empty, as typed."""
         typed = {name: self._typed(name) for name in self.fields}
         return {name: str(value) for name, value in typed.items() if value not in (None, "")}
 
     def attempt_complete(self) -> bool:
-        """Whether the own attempt lacks nothing, as far as this form can tell."""
+        """Return whether the own attempt is complete, as far as this form can tell."""
         return not any(problem.where.startswith("attempt_") for problem in self.missing())
 
     def _typed(self, name: str) -> Any:
@@ -163,7 +163,7 @@ class LabelForm(forms.Form):
         named = {problem.where for problem in malformed}
         problems = malformed + [p for p in missing(self.content(), self.asked) if p.where not in named]
         if self.asked.reason and is_blank(self.cleaned_data.get("reason", "")) and "reason" not in named:
-            problems.append(Problem("reason_missing", "Say why you revise it.", "reason"))
+            problems.append(Problem("reason_missing", "Enter the reason for the revision.", "reason"))
         return problems
 
     def add_problems(self, problems: Iterable[Problem]) -> None:
@@ -190,7 +190,7 @@ class LabelForm(forms.Form):
 
     @cached_property
     def options(self) -> dict[str, list[tuple[Term, bool]]]:
-        """The terms of each field that has some, and whether they are chosen."""
+        """Return the terms of each field that has terms, and whether each is chosen."""
         kinds = label_fields.CodeField | label_fields.CodesField
         known = {name: each.terms for name, each in self.declared.items() if isinstance(each, kinds)}
         if self.asked.attempt:
@@ -216,7 +216,7 @@ class LabelForm(forms.Form):
         }
 
     def rows(self, key_points: Iterable[KeyPoint]) -> list[dict[str, Any]]:
-        """One row a key point: its field's name, what is chosen, the step as typed, and the errors of both."""
+        """Return a row for each key point: the field name, the chosen value, the step as typed, the errors of both."""
         rows = []
         for number, point in enumerate(key_points, start=1):
             name = f"finding_{point.pk}"
@@ -247,18 +247,21 @@ def values_of(decision: Label | Adjudication | None) -> dict[str, str]:
 
 
 class InformedForm(forms.Form):
-    """What an annotator says after seeing the judges' evidence; without a reason only their own verdict is kept."""
+    """An annotator's opinion after seeing the judges' evidence; without a reason they can only keep their verdict."""
 
     verdict = forms.TypedChoiceField(
         choices=[(str(v.value), name) for v, name in VERDICT_NAMES.items()],
         coerce=lambda value: Verdict(int(value)),
-        error_messages={"required": "Say whether you keep your verdict.", "invalid_choice": "This is no verdict."},
+        error_messages={
+            "required": "Choose whether you keep your verdict.",
+            "invalid_choice": "Choose a valid verdict.",
+        },
     )
     reason = forms.CharField(required=False, max_length=2000)
 
 
 class ActivityForm(forms.Form):
-    """What a desk reports: active seconds, and the steps that were opened, since its last report."""
+    """Activity report of a desk: active seconds and opened steps since its last report."""
 
     seconds = forms.FloatField(min_value=0)
     steps = StepsFormField(required=False, max_length=20_000)
@@ -267,7 +270,7 @@ class ActivityForm(forms.Form):
 
 class KeyPointsForm(forms.Form):
     key_points = forms.CharField(
-        label="Key points, one on each line",
+        label="Key points, one per line",
         widget=forms.Textarea(attrs={"rows": 5}),
         max_length=20_000,
     )
@@ -327,21 +330,23 @@ class UploadForm(forms.Form):
     keep_valid = forms.BooleanField(
         label="Keep the valid trajectories",
         required=False,
-        help_text="Otherwise one bad trajectory refuses the whole package.",
+        help_text="Otherwise one invalid trajectory rejects the whole package.",
     )
-    dry_run = forms.BooleanField(label="Only check, save nothing", required=False)
+    dry_run = forms.BooleanField(label="Check without importing", required=False)
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if not given.get("benchmark") and not given.get("tasks"):
             self.add_error("benchmark", "Choose a benchmark, or upload the tasks of a new one.")
         if given.get("tasks") and not slugify(given.get("benchmark_name", "")) and not given.get("benchmark"):
-            self.add_error("benchmark_name", "Give the new benchmark a name with letters or digits.")
+            self.add_error("benchmark_name", "Enter a name for the new benchmark, with letters or digits.")
         return given
 
 
 class TasksForm(forms.Form):
-    name = forms.CharField(label="Benchmark", max_length=64, help_text="An existing name adds to that benchmark.")
+    name = forms.CharField(
+        label="Benchmark", max_length=64, help_text="If the benchmark exists, the tasks are added to it."
+    )
     tasks = forms.FileField(
         label="Task file",
         validators=[check_task_file_size],
@@ -358,11 +363,11 @@ class LabelsForm(forms.Form):
     labels = forms.FileField(
         label="Label file",
         validators=[check_label_file_size],
-        help_text="CSV with annotator, task_id, agent, label; reasoning, failure_step, failure_type if known.",
+        help_text="CSV with annotator, task_id, agent, label; optionally reasoning, failure_step, failure_type.",
     )
 
 
-# An auditor is one of an audit, whose labels stand already: see `Membership.Role`.
+# Without auditors, who read only submissions from evidence bundles: see `Membership.Role`.
 GIVEN_ROLES = [pair for pair in Membership.Role.choices if pair[0] != Membership.Role.AUDITOR]
 
 
@@ -376,7 +381,7 @@ class InvitationForm(forms.Form):
 
     prefix = "new"
     username = forms.CharField(
-        label="User name", max_length=150, validators=[UnicodeUsernameValidator()], help_text="For signing in."
+        label="User name", max_length=150, validators=[UnicodeUsernameValidator()], help_text="Used to sign in."
     )
     email = forms.EmailField(required=False)
     role = forms.ChoiceField(choices=GIVEN_ROLES)
@@ -384,16 +389,16 @@ class InvitationForm(forms.Form):
     def clean_username(self) -> str:
         name = Person.normalize_username(self.cleaned_data["username"])
         if Person.objects.filter(username__iexact=name).exists():
-            raise ValidationError("There is an account of this name; add that person instead.")
+            raise ValidationError("An account with this name exists; add that person instead.")
         return str(name)
 
     def invite(self) -> Person:
-        """An account with an unusable password."""
+        """Create an account with an unusable password, and return it."""
         return Person.objects.create_user(self.cleaned_data["username"], self.cleaned_data["email"])
 
 
 class MatrixForm(forms.Form):
-    """What the maintainer's matrix is narrowed to; from the address, so what is unusable is left out."""
+    """Filters of the maintainer's matrix, from the address; invalid values are ignored."""
 
     q = forms.CharField(label="Task", required=False, max_length=200)
     state = forms.ChoiceField(required=False)
@@ -411,7 +416,7 @@ class MatrixForm(forms.Form):
 
 
 class SettingsForm(forms.Form):
-    """The settings of a submission; shares are percentages here. ``fixed`` names what is shown only, and why."""
+    """Settings of a submission; shares are percentages here. ``fixed`` has the reason for each read-only setting."""
 
     protocol_version = forms.TypedChoiceField(
         choices=[(1, "1: judge the agent's steps"), (2, "2: do the task yourself first, then judge")],
@@ -430,7 +435,7 @@ class SettingsForm(forms.Form):
     practice = forms.BooleanField(
         label="Practice submission",
         required=False,
-        help_text="It takes no labels. Newcomers to other submissions practise on it and see the right answers.",
+        help_text="It takes no labels. Newcomers to other submissions practise on it and see the correct answers.",
     )
     practice_set = forms.ModelChoiceField(
         Submission.objects.none(),
@@ -443,13 +448,15 @@ class SettingsForm(forms.Form):
         required=False,
         min_value=0,
         max_value=100,
-        help_text="The share of right verdicts that a newcomer needs before getting real work. Empty: no pass mark.",
+        help_text="The share of correct verdicts that a newcomer needs before getting real work. Empty: no pass mark.",
     )
     second_stage = forms.BooleanField(
         label="Informed second stage",
         required=False,
-        help_text="Annotators may look at the judges' evidence once their own label is in. The label stays as it "
-        "is; their later opinion is stored separately and decides nothing.",
+        help_text=(
+            "Annotators may see the judges' evidence after submitting their own label. The label does not "
+            "change; their later opinion is stored separately and decides nothing."
+        ),
     )
 
     def __init__(
@@ -470,7 +477,7 @@ class SettingsForm(forms.Form):
             "second_stage": submission.second_stage,
         }
         super().__init__(data, initial=now)
-        own = Submission.objects.filter(pk=submission.practice_set_id or 0)  # stays, if somebody else has chosen it
+        own = Submission.objects.filter(pk=submission.practice_set_id or 0)  # stays if another maintainer has chosen it
         choices = (practice_sets | own).select_related("agent", "benchmark").distinct()
         self.fields["practice_set"].queryset = choices  # type: ignore[attr-defined]
         for name, reason in fixed.items():
@@ -479,7 +486,7 @@ class SettingsForm(forms.Form):
             self.fields[name].help_text = format_html("{}<br><b>Fixed.</b> {}", says, reason)
 
     def changes(self) -> dict[str, Any]:
-        """What `workflow.configure` takes: the settings that differ from those of now, shares as fractions."""
+        """Return the changed settings for `workflow.configure`, shares as fractions."""
         given = {name: self.cleaned_data[name] for name in self.changed_data}
         for name in {"spot_check_rate", "pass_mark"} & set(given):
             given[name] = None if given[name] is None else round(given[name] / 100, 6)

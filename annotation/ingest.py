@@ -127,7 +127,7 @@ def import_all(
     """Import a submission from each package of `open_packages`: all of them, or none.
 
     The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
-    why) or after a dry run. Raises ImportStopped when the disk or the store fails, and then nothing was saved either.
+    why) or after a dry run. Raises ImportStopped if the disk or the store fails; then nothing was saved either.
     """
     options = ImportOptions(benchmark, agent_name.strip(), maintainer, keep_valid, dry_run, progress)
     report = ImportReport()
@@ -146,7 +146,7 @@ class ImportOptions:
 
 def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Submission]:
     if not 0 < len(options.agent_name) <= 200:
-        report.reject(PACKAGE, Problem("agent_name", "Give the agent a name of 1 to 200 characters.", "agent"))
+        report.reject(PACKAGE, Problem("agent_name", "Enter a name of 1 to 200 characters for the agent.", "agent"))
         return []
     try:
         with open_packages(path, report, options.progress, options.agent_name) as packages:
@@ -177,7 +177,7 @@ def _reject_package(report: ImportReport, problem: Problem) -> list[Submission]:
 
 
 def _check_all(packages: list[ParsedPackage], options: ImportOptions, report: ImportReport) -> None:
-    """Set ``checked`` of each package; what is wrong with the other trajectories goes into the report."""
+    """Set ``checked`` of each package; the problems of the other trajectories go into the report."""
     tasks = TaskVersions(options.benchmark)
     total = sum(len(each.layout[0]) for each in packages)
     done = 0
@@ -232,7 +232,7 @@ def _check_attachments(
             checked.attachments[attachment.path] = (attachment, sink.sha256, sink.size)
         except FormatError as error:
             checked.warnings.append(
-                Problem("attachment_unreadable", f"{attachment.path} was left out: {error}", attachment.path)
+                Problem("attachment_unreadable", f"{attachment.path} was ignored: {error}", attachment.path)
             )
     return checked
 
@@ -430,7 +430,7 @@ def _write_trajectories(submission: Submission, checked: list[Checked]) -> None:
 
 def _save_screenshots(checked: list[Checked]) -> dict[str, int]:
     """Create the rows that are missing; return all primary keys by SHA-256."""
-    # In one order: two imports that share new screenshots would otherwise wait for each other's rows.
+    # In one order: two imports that share new screenshots would otherwise deadlock.
     facts = dict(sorted({image.sha256: image for c in checked for image in c.images.values()}.items()))
     Screenshot.objects.bulk_create(
         (Screenshot(**asdict(image)) for image in facts.values()), batch_size=500, ignore_conflicts=True

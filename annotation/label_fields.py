@@ -17,12 +17,12 @@ from annotation.records import AttemptContent, Finding, FindingContent, Problem,
 
 @dataclass(frozen=True, kw_only=True)
 class LabelField:
-    """How a field is entered, checked and stored. The classes below are the kinds of fields.
+    """Input, validation and storage of a label field. The subclasses are the kinds of fields.
 
     ``title`` names it in tables, ``label`` on the form. A field ``of`` a verdict is stored empty with any other.
-    ``required`` is the message where it is blank, perhaps only ``required_if`` the content says so. Only adjudicators
-    fill in what is ``by_adjudicators``. Facts have an empty field only if it is ``always_recorded``: rows from before
-    the column existed keep their digest. ``help`` describes the field in the API and in the label schema.
+    ``required`` is the message if it is blank, unless ``required_if`` is false for the content. Only adjudicators fill
+    in a field with ``by_adjudicators``. Facts have an empty field only if it is ``always_recorded``, so that rows older
+    than the column keep their digest. ``help`` describes the field in the API and in the label schema.
     """
 
     title: str
@@ -42,7 +42,7 @@ class LabelField:
         return value
 
     def as_text(self, stored: Any) -> str:
-        """Return a value of the column as the form shows it; empty where there is none."""
+        """Return a value of the column as the form shows it; empty if there is none."""
         return "" if stored is None else str(stored)
 
     def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
@@ -83,7 +83,7 @@ class CodeField(LabelField):
 
 @dataclass(frozen=True, kw_only=True)
 class CodesField(LabelField):
-    """Codes of the ``terms`` without the one of the field ``beside``; ``unknown`` is the problem (code, message)."""
+    """Codes of the ``terms``, except the value of the field ``beside``; ``unknown`` is the problem (code, message)."""
 
     terms: tuple[Term, ...]
     beside: str
@@ -111,12 +111,12 @@ class StepField(LabelField):
         if steps:
             yield from super().problems(content, steps)
         if step is not None and not 0 <= step < steps:
-            yield Problem(f"{self.name}_unknown", f"There is no step {step}.", self.name)
+            yield Problem(f"{self.name}_unknown", f"Step {step} does not exist.", self.name)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepsField(LabelField):
-    """Steps of the trajectory; ``unknown`` is the code of the problem that there is no such step."""
+    """Steps of the trajectory; ``unknown`` is the problem code for a step that does not exist."""
 
     unknown: str
 
@@ -129,7 +129,7 @@ class StepsField(LabelField):
     def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
         unknown = [step for step in getattr(content, self.name) if not 0 <= step < steps]
         if unknown:
-            message = f"{self.title}: there is no step {', '.join(map(str, unknown[:5]))}."
+            message = f"{self.title}: these steps do not exist: {', '.join(map(str, unknown[:5]))}."
             yield Problem(self.unknown, message, self.name)
 
 
@@ -170,7 +170,7 @@ class LabelContent:
             title="Failed at",
             label="Failed at step",
             of=Verdict.FAILURE,
-            required="Name the step where it failed.",
+            required="Enter the step where it failed.",
             always_recorded=True,
             help="Step of the failure; null without a failure or without steps.",
         ),
@@ -189,11 +189,11 @@ class LabelContent:
     further_failure_types: Annotated[
         tuple[str, ...],
         CodesField(
-            title="Also failed by",
+            title="Further failure types",
             label="Further types",
             terms=FAILURE_TYPES,
             beside="failure_type",
-            unknown=("failure_type_unknown", "A further failure type is not of the protocol."),
+            unknown=("failure_type_unknown", "A further failure type is not part of the protocol."),
             of=Verdict.FAILURE,
             help="Codes beside the main failure type.",
         ),
@@ -204,7 +204,7 @@ class LabelContent:
             title="Cause",
             terms=CAUSES,
             of=Verdict.NOT_EXECUTABLE,
-            required="Say why nobody could have done the task.",
+            required="Choose why nobody could have done the task.",
             always_recorded=True,
             help="Code of the cause, if the task was not executable.",
         ),
@@ -224,7 +224,7 @@ class LabelContent:
             title="Exception",
             label="Why it is a success with an unmet key point",
             of=Verdict.SUCCESS,
-            required="A success with an unmet key point needs a written reason.",
+            required="Explain why it is a success with an unmet key point.",
             required_if=_has_unmet,
             always_recorded=True,
             help="Why it is a success although a key point is unmet.",
@@ -246,7 +246,7 @@ class LabelContent:
             title="Decided by",
             label="Deciding criterion",
             terms=DECIDING,
-            required="Name the criterion that decides.",
+            required="Choose the deciding criterion.",
             by_adjudicators=True,
             help="Code of the criterion that decided.",
         ),
@@ -266,7 +266,7 @@ ATTEMPT_FIELDS = tuple(each.name for each in fields(AttemptContent))
 
 
 def store(content: LabelContent, declared: Collection[LabelField]) -> dict[str, Any]:
-    """Return the columns of the content, with what does not belong to its verdict left empty."""
+    """Return the columns of the content; those that do not apply to its verdict are empty."""
     empty = LabelContent()
     return {
         each.name: each.store(getattr(content if each.applies(content) else empty, each.name), content)

@@ -37,7 +37,7 @@ from annotation.models import (
 
 SHORTEST = 3  # letters; shorter names are parts of too many words
 
-# Names that are also words which reasons often use, beside those of the tasks and the protocol.
+# Names that are also frequent words in reasons, in addition to the words of the tasks and the protocol.
 ORDINARY_WORDS = """
     adjudicator admin agent all and annotator any april are art august best bill black blue bond brown can cash chance
     chip for get gold gray green grey guest had has home hope hunter its june long low maintainer may mark not now one
@@ -47,7 +47,7 @@ ORDINARY_WORDS = """
 ORDINARY = frozenset(ORDINARY_WORDS.split())
 
 EMAIL = re.compile(r"[\w.+-]@(?![0-9]x\.)[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}", re.IGNORECASE)
-# Four numbers behind a letter and a slash, or behind "version", are a version: Chrome/120.0.0.1.
+# Four numbers after a letter and a slash, or after "version", are a version: Chrome/120.0.0.1.
 IPV4 = re.compile(r"(?<![\w.])(?<!\w/)(?<!ersion )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])")
 IPV6 = re.compile(r"(?<![\w:.])[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?![\w:])", re.IGNORECASE)
 TRANSCRIPTION = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe"})
@@ -68,7 +68,7 @@ def has_identity(text: str, names: Names | None) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Whether it is the address of another machine; a time (10:30:00) is not an address."""
+    """Return whether it is the address of another machine; a time (10:30:00) is not an address."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -119,7 +119,7 @@ def _is_distinctive(word: str) -> bool:
 
 
 def _is_unspaced(word: str) -> bool:
-    """Whether it is in a script without blanks between words."""
+    """Return whether it is in a script without spaces between words."""
     return any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI")) for sign in word)
 
 
@@ -154,7 +154,7 @@ SOURCES: tuple[tuple[str, type[Model], str, str, tuple[str, ...]], ...] = (
     ("release", Release, "trajectory", "annotator", ("reason",)),
 )
 
-# The texts of these events are those of rows.
+# The texts of these events are also stored in rows.
 EVENTS_OF_ROWS = ("released", "flagged", "reopened", "reported", "report_settled", "screenshot_redacted", "imported")
 
 PlacedTexts = tuple[str, tuple[str, ...]]  # a place such as "label of A1 on task_0003", and the texts there
@@ -173,7 +173,7 @@ def find_written_texts(submission: Submission) -> Iterator[PlacedTexts]:
     for person, task, text in points.values_list("proposed_by", "task__external_id", "text"):
         yield f"key point of {pseudonyms.get(person, 'somebody else')} on {task}", (text,)
     for (reason,) in Redaction.objects.filter(submission=submission).values_list("reason"):
-        yield "reason of a redaction", (reason,)
+        yield "reason for a redaction", (reason,)
     events = Event.objects.filter(submission=submission).exclude(kind__in=EVENTS_OF_ROWS)
     for sequence, kind, payload in events.values_list("sequence", "kind", "payload"):
         yield f"event {sequence} ({kind})", tuple(extract_texts(payload))

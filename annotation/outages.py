@@ -33,13 +33,13 @@ class Outage(Enum):
         HTTPStatus.SERVICE_UNAVAILABLE,
         5,
         "The database is not available",
-        "WebVerdict cannot reach its database at the moment. Try again in a few seconds.",
+        "WebVerdict cannot connect to its database. Try again in a few seconds.",
     )
     STORE = (
         HTTPStatus.SERVICE_UNAVAILABLE,
         10,
         "The file store is not available",
-        "WebVerdict cannot read or save files at the moment. Try again in a few seconds.",
+        "WebVerdict cannot read or save files. Try again in a few seconds.",
     )
     DISK = (
         HTTPStatus.INSUFFICIENT_STORAGE,
@@ -64,7 +64,7 @@ def find_outage(error: BaseException | None) -> Outage | None:
 def _outage(error: BaseException) -> Outage | None:
     if isinstance(error, (OperationalError, InterfaceError)):
         return _database_outage(error.__cause__)
-    if isinstance(error, (FileNotFoundError, UnreadablePostError)):  # a lost file; a client that left
+    if isinstance(error, (FileNotFoundError, UnreadablePostError)):  # a lost file; a client that disconnected
         return None
     if isinstance(error, OSError) and error.errno in FULL_DISK_NUMBERS:
         return Outage.DISK

@@ -1,8 +1,8 @@
-"""What is kept of a person, as one document.
+"""All stored data of a person, as one document.
 
-Every row that refers to a person is in it: those of `SAID_HERE` as the functions below tell them, and of any other
-model, those of the floors above included, its own columns (`_elsewhere`).
-docs/privacy.md lists where everything about people is. Erasing somebody is a verb: `workflow.erase`.
+It contains every row that refers to the person: those of `SAID_HERE` as the functions below return them, and those of
+all other models, also in the apps above this one, with their own columns (`_elsewhere`). docs/privacy.md lists all
+places with data about people. `workflow.erase` erases a person.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMAT = "webverdict-person-1"
 
 Entry = dict[str, Any]
 
-# Columns that refer to a person and are told by a function here, which leaves out what they say of others.
+# Columns that refer to a person and have a function here, which leaves out data about other people.
 SAID_HERE = frozenset(
     [
         "admin.LogEntry.user",
@@ -67,17 +67,17 @@ SAID_HERE = frozenset(
         "annotation.Upload.uploaded_by",
     ]
 )
-JSON = (str, int, float, bool, list, dict, type(None))  # what JSON has a word for
+JSON = (str, int, float, bool, list, dict, type(None))  # types that JSON can represent
 SESSION_FIELDS = ("device", "signed_in_at", "used_at")
 TOKEN_FIELDS = ("name", "scope", "created_at", "lifetime_days", "last_used_at", "revoked_at")
-OF_MACHINES = frozenset(["estimate", "findings", "stopped"])  # columns that the program filled in, of what it found
+OF_MACHINES = frozenset(["estimate", "findings", "stopped"])  # columns with results of the program
 
 
 def data_of(person: Person) -> dict[str, Any]:
-    """Everything that is kept of a person, for JSON: what they are, did and wrote, and nothing of anybody else.
+    """Return all stored data of a person for JSON: account, actions and texts, without data of other people.
 
-    Times are UTC, ISO 8601. Trajectories are named by submission number and task id; numbers of rows and slots, which
-    would tell how many others were there before, are left out, and so is what others answered or decided.
+    Times are UTC, ISO 8601. Trajectories are named by submission number and task id. Numbers of rows and slots are
+    left out, because they reveal how many people came before; so are answers and decisions of other people.
     """
     of_submission = {"benchmark": "submission__benchmark__slug", "agent": "submission__agent__name"}
     proposals = {"benchmark": "task__benchmark__slug", "task_id": "task__external_id"}
@@ -105,7 +105,7 @@ def data_of(person: Person) -> dict[str, Any]:
             PracticeAnswer.objects.filter(person=person), "round", "content", "verdict", "right", "answered_at"
         ),
         "known_answers": _of(KnownAnswer.objects.filter(author=person), *answer),
-        # Without what became of them: a maintainer decided that.
+        # Without their outcome, which a maintainer decided.
         "proposed_key_points": _rows(KeyPoint.objects.filter(proposed_by=person).order_by("pk"), "text", **proposals),
         "redactions": _rows(
             Redaction.objects.filter(redacted_by=person).order_by("redacted_at", "pk"),
@@ -119,7 +119,7 @@ def data_of(person: Person) -> dict[str, Any]:
         ),
         "elsewhere": _elsewhere(person),
         "administration": _administration(person),
-        # What an event says of others is left out.
+        # Without the payload, which may be about other people.
         "acts": _rows(Event.objects.filter(actor=person).order_by("at", "pk"), "submission", "kind", "at"),
         "sign_ins": _sign_ins(person),
     }
@@ -130,14 +130,14 @@ def _encode(value: Any) -> Any:
 
 
 def _rows(rows: QuerySet, *fields: str, **paths: str) -> list[Entry]:
-    """Columns of the rows; ``paths`` are columns by the name that they have in the document."""
+    """Return columns of the rows; ``paths`` are columns by their name in the document."""
     columns = paths | {name: name for name in fields}
     found = rows.values(*columns.values())
     return [{name: _encode(row[column]) for name, column in columns.items()} for row in found]
 
 
 def _of(rows: QuerySet, *fields: str) -> list[Entry]:
-    """The same of rows that belong to a trajectory."""
+    """Return `_rows` for rows that belong to a trajectory."""
     return _rows(
         rows.order_by("pk"), *fields, submission="trajectory__submission", task_id="trajectory__task__external_id"
     )
@@ -166,7 +166,7 @@ def _labels(person: Person) -> list[Entry]:
 
 
 def _informed(person: Person) -> list[Entry]:
-    """What they said after seeing judges' evidence, and the verdicts that they were shown."""
+    """Return their opinions after seeing judges' evidence, and the verdicts they were shown."""
     of = "label__assignment__trajectory"
     entries = _rows(
         InformedRevision.objects.filter(label__assignment__annotator=person).order_by("shown_at", "pk"),
@@ -191,14 +191,14 @@ def _adjudications(person: Person) -> list[Entry]:
 
 
 def _elsewhere(person: Person) -> dict[str, list[Entry]]:
-    """Rows of all other models that refer to the person, by model and column, such as ``judges.Judge.created_by``."""
+    """Return all other rows that refer to the person, by model and column, such as ``judges.Judge.created_by``."""
     further = {name: field for name, field in references().items() if name not in SAID_HERE}
     found = {name: [_columns(row) for row in referring(field, person)] for name, field in further.items()}
     return {name: rows for name, rows in found.items() if rows}
 
 
 def _columns(row: Model) -> Entry:
-    """A row without its number, and without people; of what it refers to, how that is called."""
+    """Return a row without its primary key and people; related objects by name, submissions by number."""
     entry = {}
     for field in row._meta.concrete_fields:
         if field.primary_key or field.related_model is Person or field.name in OF_MACHINES:
@@ -214,7 +214,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _administration(person: Person) -> list[Entry]:
-    """When they changed something in the administration, and of which kind: what it was may be somebody else."""
+    """Return times and kinds of their changes in the administration; the changed objects may be other people's."""
     rows = LogEntry.objects.filter(user=person).order_by("action_time", "pk")
     entries = _rows(rows, at="action_time", changed="content_type__model", how="action_flag")
     for entry in entries:

@@ -33,7 +33,7 @@ class Refused(Exception):
 
 
 def handle(error: Exception, context: dict[str, Any]) -> Response | None:
-    """The response for an error that a view raised; None lets Django answer (500)."""
+    """Return the response for an error that a view raised; None lets Django answer (500)."""
     if isinstance(error, Conflict):
         return problem(status.HTTP_409_CONFLICT, str(error))
     if isinstance(error, Incomplete):
@@ -45,13 +45,15 @@ def handle(error: Exception, context: dict[str, Any]) -> Response | None:
         return refusal
     if isinstance(error, RequestDataTooBig):
         most = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE).replace("\xa0", " ")
-        return problem(413, f"A request without files has at most {most}. Send less at once, or send it as a file.")
+        return problem(
+            413, f"A request without files may have at most {most}. Send less at once, or send it as a file."
+        )
     if isinstance(error, UnreadablePostError):
         return problem(status.HTTP_408_REQUEST_TIMEOUT, "The request did not arrive in time. Send it again.")
     if isinstance(error, SuspiciousOperation):
         return problem(status.HTTP_400_BAD_REQUEST, "The request could not be read. Check its fields and its size.")
-    if isinstance(error, RecursionError):  # of the JSON parser, which says so in no other way
-        return problem(status.HTTP_400_BAD_REQUEST, "What was sent is nested too deeply.")
+    if isinstance(error, RecursionError):  # the JSON parser reports deep nesting only like this
+        return problem(status.HTTP_400_BAD_REQUEST, "The request is nested too deeply.")
     response = exception_handler(error, context)
     if response is None:
         return None

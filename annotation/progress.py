@@ -1,6 +1,6 @@
-"""How far a submission is, who is at work, how fast it moves, and what its freeze waits for. It only reads.
+"""Read-only progress figures of a submission: states, active people, pace, and what blocks the freeze.
 
-Labels count here as they were first submitted: a correction is no second label.
+Only the first revision of a label counts: a correction is not a second label.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from annotation.models.states import FINAL, State, with_state
 AT_WORK = timedelta(minutes=10)  # the desk reports every 20 seconds; reading a long page may take minutes
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 LEAST_MEASURED = 1 / 6  # hours; a rate over less time varies too much
-OPENED = "opened, undecided"  # beside the states: an adjudicator has it
+OPENED = "opened, undecided"  # in addition to the states: an adjudicator has opened it
 SLOT_STATES = ("open", "held", "filled", "expired")
 
-# What each state that is not final waits for.
+# What must happen next in each state that is not final.
 WAITS_FOR = {
     State.IN_REVIEW: "labels are missing",
-    State.REOPENED: "an adjudicator decides again",
-    State.DISPUTE: "an adjudicator decides",
-    State.FLAGGED: "an adjudicator looks, since an annotator asked for it",
-    State.SPOT_CHECK: "an adjudicator judges them blind",
-    State.AGREED: "the spot checks are drawn",
+    State.REOPENED: "an adjudicator must decide again",
+    State.DISPUTE: "an adjudicator must decide",
+    State.FLAGGED: "flagged by an annotator: an adjudicator must decide",
+    State.SPOT_CHECK: "an adjudicator must judge them blind",
+    State.AGREED: "the spot checks must be drawn",
 }
 
 
-# --- how far ---------------------------------------------------------------------------------------------------------
+# --- counts ----------------------------------------------------------------------------------------------------------
 
 
 def count_done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
-    """Trajectories and labels that are in, by the submission's primary key."""
+    """Count trajectories and submitted labels, by the submission's primary key."""
     submissions = list(submissions)
     counted = Trajectory.objects.filter(submission__in=submissions).order_by().values("submission")
     rows = counted.annotate(
@@ -51,7 +51,7 @@ def count_done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How many trajectories are in each state, in the order of `State`, and how many an adjudicator has open."""
+    """Number of trajectories in each state, in the order of `State`, and how many are open for adjudication."""
 
     states: list[tuple[State, int]]
     opened: int
@@ -62,9 +62,11 @@ class Standing:
 
     @property
     def blocks(self) -> list[tuple[str, int, str]]:
-        """What the freeze waits for: the value of the matrix's filter, how many, and what has to happen."""
+        """Return what blocks the freeze: filter value of the matrix, count, and what must happen."""
         waiting = [(state.value, count, WAITS_FOR[state]) for state, count in self.states if state in WAITS_FOR]
-        return waiting + ([(OPENED, self.opened, "their adjudicators decide, or leave them")] if self.opened else [])
+        return waiting + (
+            [(OPENED, self.opened, "their adjudicators must decide or return them")] if self.opened else []
+        )
 
 
 def count_states(submission: Submission, size: int | None = None) -> Standing:
@@ -98,9 +100,9 @@ class _InState:
 def filter_matrix(
     submission: Submission, *, state: str = "", slot: str = "", who: int | None = None, q: str = ""
 ) -> QuerySet[Any] | _InState:
-    """The trajectories, with state, that fit everything given; ``who`` is a person's key and has, or had, the slot.
+    """Return trajectories, with state, that match all filters; ``who`` is the key of a person who has or had a slot.
 
-    ``slot`` is one of `SLOT_STATES` and asks for at least one such slot; with ``who`` for theirs.
+    ``slot`` is one of `SLOT_STATES`: at least one slot must be in this state, with ``who`` that person's slot.
     """
     rows = with_state(submission.trajectories.select_related("task"))
     if state == OPENED:
@@ -143,17 +145,17 @@ class _Length(Func):
 
 
 def load_draws(submission: Submission) -> QuerySet[Any]:
-    """The draws of spot checks with ``population_count`` and ``drawn_count``, without the lists of all tasks."""
+    """Return the draws of spot checks with ``population_count`` and ``drawn_count``, without the lists of all tasks."""
     counted = submission.spot_check_draws.defer("population", "drawn").order_by("number")
     return counted.annotate(population_count=_Length("population"), drawn_count=_Length("drawn"))
 
 
-# --- who is at work --------------------------------------------------------------------------------------------------
+# --- active people ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class AtWork:
-    """Somebody's latest sign of work; ``since`` is when they took the trajectory, None if they do not hold it."""
+    """A person's latest sign of work; ``since`` is when they reserved or opened the trajectory, None if no longer."""
 
     pseudonym: str
     trajectory: Trajectory
@@ -194,15 +196,15 @@ def find_last_signs(submission: Submission) -> dict[int, datetime]:
     return dict(seen.annotate(at=Max("last_at")))
 
 
-# --- how fast --------------------------------------------------------------------------------------------------------
+# --- pace ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Labels that came in, in all and in the last day and week.
+    """Number of submitted labels, in total and in the last day and week.
 
-    ``day_rate`` and ``week_rate`` are labels per hour of wall time, counted from the first claim on and over one hour
-    at least; ``active_rate`` per hour of measured activity of the last week, None below `LEAST_MEASURED`.
+    ``day_rate`` and ``week_rate`` are labels per hour of wall time, from the first claim on, over at least one hour.
+    ``active_rate`` is labels per hour of measured activity in the last week, None below `LEAST_MEASURED`.
     """
 
     pseudonym: str
@@ -217,7 +219,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """``overall`` and everybody's speed, how many labels are still to come, and when, in words."""
+    """``overall`` speed and each person's, number of ``remaining`` labels, and ``estimate`` of the end in words."""
 
     overall: Speed
     people: list[Speed]
@@ -226,7 +228,7 @@ class Pace:
 
 
 def measure_pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
-    """The pace of a submission; ``names`` are pseudonyms by the person's key, ``remaining`` labels."""
+    """Measure the pace; ``names`` are pseudonyms by the person's key, ``remaining`` is the number of missing labels."""
     now = timezone.now()
     week = Q(created_at__gte=now - WEEK)
     labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
@@ -269,17 +271,17 @@ def _count_hours(window: timedelta) -> float:
 
 
 def estimate_end(remaining: int, per_hour: float, now: datetime) -> str:
-    """When the labels will be complete at ``per_hour`` labels per hour of wall time, in words."""
+    """Estimate when the labels will be complete at ``per_hour`` labels per hour of wall time, in words."""
     if remaining <= 0:
-        return "All labels are in."
+        return "All labels are submitted."
     if per_hour <= 0:
-        return "No estimate: no label came in during the last 7 days."
+        return "No estimate: no labels in the last 7 days."
     hours = remaining / per_hour
     if hours > 24 * 365:
-        return "At this pace it takes more than a year."
+        return "More than a year at this pace."
     at = now + timedelta(hours=hours)
     if hours < 1.5:
-        return "At this pace in about an hour."
+        return "About an hour at this pace."
     if hours < 36:
-        return f"At this pace in about {hours:.0f} hours, {at:%A} around {at:%H}:00 UTC."
-    return f"At this pace in about {hours / 24:.0f} days, around {at:%A}, {at.day} {at:%B}."
+        return f"About {hours:.0f} hours at this pace, until {at:%A}, about {at:%H}:00 UTC."
+    return f"About {hours / 24:.0f} days at this pace, until {at:%A}, {at.day} {at:%B}."

@@ -14,15 +14,15 @@ from annotation.records import Verdict
 
 MINIMUM_LABELS = 3
 REASONING_LIMIT = 10_000  # characters; longer than any honest reasoning, short enough for a page
-# Fillers, blanks and an empty note head, which no category tells from what can be seen.
+# Fillers, blanks and an empty note head: invisible, but in the Unicode categories of visible characters.
 BLANK_LETTERS = "\u115f\u1160\u2800\u3164\uffa0\U00013441\U00013442\U0001d159"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word of the protocol with its definition, as it is shown beside the choice.
+    """A term of the protocol with its definition, as shown next to the choice.
 
-    Criteria have an example of what ``counts`` and of what ``fails``, and the ``wording`` of tasks that they touch.
+    Criteria have an example of what ``counts`` and of what ``fails``, and a pattern of the ``wording`` that they match.
     """
 
     code: str
@@ -34,11 +34,11 @@ class Term:
 
 
 def words(*alternatives: str) -> re.Pattern[str]:
-    """Any of the ``alternatives`` (patterns) as whole words, in any case."""
+    """Return a pattern for any of the ``alternatives`` (patterns) as whole words, in any case."""
     return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
 
 
-# Parts of what a task may say, for the patterns below. They are narrow: a hint that is always lit is none.
+# Parts of the patterns below. They are narrow, because a hint that is always shown is useless.
 _NUMBER = r"(?:[$€£]\s?)?\d[\w.,/]*"
 _COUNT = rf"(?:{_NUMBER}|one|two|three|four|five|six|seven|eight|nine|ten|an? (?:day|week|month|year|hour|mile))"
 _MONTH = (
@@ -169,13 +169,13 @@ CRITERIA: tuple[Term, ...] = (
 )
 
 
-QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”")  # what is quoted is to be typed or found, and asks for nothing
+QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”")  # quoted text is to be typed or found; it is not a requirement
 
 
 def wording(task: str) -> dict[str, tuple[str, ...]]:
-    """The criteria that the wording of a task touches, with the words that do, each once and in their order.
+    """Return the criteria that match the wording of a task, with the matching words, each once and in order.
 
-    A hint for the reader, no rule: every criterion applies to every task.
+    A hint for the reader, not a rule: every criterion applies to every task.
     """
     said, found = QUOTED.sub("", task), {}
     for term in CRITERIA:
@@ -186,7 +186,7 @@ def wording(task: str) -> dict[str, tuple[str, ...]]:
 
 
 def touched(task: str) -> frozenset[str]:
-    """The codes of the criteria that the wording of a task touches, such as a range or a superlative."""
+    """Return the codes of the criteria that match the wording of a task, such as a range or a superlative."""
     return frozenset(wording(task))
 
 
@@ -240,7 +240,7 @@ CAUSES: tuple[Term, ...] = (
     Term("system_error", "System error", "The recording is broken: screenshots missing or of something else."),
 )
 
-# What an adjudication may rest on: the criteria, and what lies beside them.
+# Reasons that can decide an adjudication: the criteria, and others.
 DECIDING: tuple[Term, ...] = (
     *CRITERIA,
     Term("key_point", "A key point of the task", "A requirement that the task states was met, or was not."),
@@ -263,9 +263,9 @@ PATH_CODES = frozenset(term.code for term in PATHS)
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: it has no letter, number, punctuation or symbol that can be seen.
+    """Return whether a text has no visible letter, number, punctuation or symbol.
 
-    Marks alone, private characters and what Unicode does not know (yet) are nothing that others could read. The
-    verifier has the same rule for what Unicode 3.2 had, the same in every Python, and takes what has come since.
+    Marks alone, private-use and unassigned characters do not count, because others cannot read them. The verifier has
+    the same rule for Unicode 3.2, which is the same in every Python, and accepts all later characters.
     """
     return not any(unicodedata.category(each)[0] in "LNPS" and each not in BLANK_LETTERS for each in text)

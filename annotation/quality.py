@@ -1,7 +1,7 @@
-"""How carefully each annotator works, in numbers, for the maintainer alone. It only reads.
+"""Read-only quality figures of each annotator, for the maintainer only.
 
-Only labels as they were first submitted count: those were made blind, whatever was corrected later. A number about
-verdicts is given from `ENOUGH` trajectories on, so that it tells nothing about a single one.
+Only the first revisions of labels count, because these are always blind. Numbers about verdicts need at least `ENOUGH`
+trajectories, so that they reveal nothing about a single one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from annotation.models import Flag, KnownAnswer, Label, Membership, Release, Ste
 from annotation.models.states import State, final_verdict, with_state
 
 ENOUGH = 5
-FAST = 3  # a label made in less than this part of the usual time is worth a look
-SEEN = 2  # so is one for which fewer than this part of the steps were opened
+FAST = 3  # a label in less than the median time divided by this gets a hint
+SEEN = 2  # so does a label with fewer opened steps than all steps divided by this
 AT_ONCE = 2000  # rows in memory
 
 
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A label that was made faster, or with fewer steps opened, than the rule in `Report` says."""
+    """A label that took less time than ``limit`` of `Report`, or had fewer opened steps than `SEEN` demands."""
 
     pseudonym: str
     trajectory: int
@@ -65,11 +65,11 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One annotator. Medians are in seconds, None where nothing was measured; ``gold`` is the share of right answers.
+    """One annotator. Medians are in seconds, None if not measured; ``gold`` is the share of right answers.
 
-    ``agreement``: label and final verdict are the same, of all final; too few while those that an adjudicator decided
-    are. ``overturned``: they are not the same, of those that an adjudicator decided. ``seen``: opened steps, of all
-    steps of the labelled trajectories.
+    ``agreement``: labels equal to the final verdict, of all with a final verdict; too few while ``overturned`` is.
+    ``overturned``: labels that differ from the final verdict, of those that an adjudicator decided. ``seen``: opened
+    steps, of all steps of the labelled trajectories.
     """
 
     member: Membership
@@ -86,7 +86,7 @@ class Row:
 
 
 class Hints:
-    """Hints as a sequence for pages: 8 bytes for each, and only the rows of a slice are loaded."""
+    """Sequence of hints for pages, with 8 bytes for each; it loads only the rows of a slice."""
 
     def __init__(self, submission: Submission, labels: array[int], limit: float | None) -> None:
         self._submission, self._labels, self._limit = submission, labels, limit
@@ -121,7 +121,7 @@ class Hints:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everybody's row and all hints. ``limit`` is the time in seconds below which one is given, None for none yet."""
+    """Rows of all annotators, and hints. Labels below ``limit`` seconds get a hint; None below `ENOUGH` times."""
 
     rows: list[Row]
     hints: Hints
@@ -194,7 +194,7 @@ def _read_first_labels(submission: Submission) -> Iterator[tuple[_Label, int | N
 
 
 class _InOrder:
-    """Rows whose first column is a position, in that order; asked for in that order."""
+    """Rows in the order of their position, the first column; `at` must be called in the same order."""
 
     def __init__(self, rows: Iterator[Any]) -> None:
         self._rows = rows
@@ -249,7 +249,7 @@ class _Tally:
             self.hints.append(label.pk)
 
     def row(self, member: Membership, flags: int, released: int) -> Row:
-        # Nearly all others agree by being unanimous: the difference would be the hidden part.
+        # Nearly all other labels agree, being unanimous, so the difference would reveal the hidden share.
         is_hidden = self.overturned.whole and self.overturned.part is None
         return Row(
             member,

@@ -1,4 +1,4 @@
-"""Which trajectory a person gets next. It only chooses; `workflow.claim` gives."""
+"""Choose the next trajectory for a person. Read-only; `workflow.claim` reserves it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PRESSED_TWICE = timedelta(seconds=3)
 AT_ONCE = 1000  # rows in memory
 BEGIN = datetime.min.replace(tzinfo=UTC)
 MOST_POSITIONS = 2**32 - 1
-MOST_CHOICES = 50  # as many people may open trajectories at the same moment
+MOST_CHOICES = 50  # no more people than this open trajectories at the same moment
 
 
 def find_candidates(person: Person, submission: Submission) -> QuerySet[Trajectory]:
-    """Trajectories with an open slot that the person neither holds nor has labelled nor gave back, best first.
+    """Return the trajectories with an open slot that the person has not reserved, labelled or declined, best first.
 
     Started trajectories come first (fewest open slots), then the order of the submission.
     """
@@ -41,17 +41,17 @@ def find_candidates(person: Person, submission: Submission) -> QuerySet[Trajecto
 
 
 def lock_next(person: Person, submission: Submission) -> Trajectory | None:
-    """Choose the next trajectory and lock its row, inside the caller's transaction; None when nothing is left.
+    """Choose the next trajectory and lock its row in the caller's transaction; return None if nothing is left.
 
-    Rows that others are claiming at this instant are passed over. When only such rows are left it waits for them,
-    because a row may still have a slot once the other one is done: nobody is told "no work" while there is some.
+    Rows that others are claiming at this moment are skipped. If only such rows are left, it waits for them: a row may
+    still have a slot after the other claim, and nobody may get "no work" while there is some.
     """
     open_to_me = find_candidates(person, submission).select_related("task")
     if not connection.features.has_select_for_update_skip_locked:
         return open_to_me.select_for_update().first()
     chosen = open_to_me.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
     while chosen is None and (waited_for := open_to_me.values_list("pk", flat=True).first()) is not None:
-        # One row at a time, and let go of when its last slot is gone: two who held such rows could wait for each other.
+        # One row at a time, and unlocked if its last slot is gone: two people with such locks could deadlock.
         with transaction.atomic():
             chosen = open_to_me.select_for_update(no_key=True, of=("self",)).filter(pk=waited_for).first()
             transaction.set_rollback(chosen is None)
@@ -70,7 +70,7 @@ def find_all_held(person: Person, submission: Submission) -> QuerySet[Assignment
 
 
 def count_own(person: Person, submission: Submission) -> tuple[int, int]:
-    """How many trajectories the person has labelled, and how many the submission has; nothing about others."""
+    """Count the trajectories that the person has labelled, and all of the submission; nothing about other people."""
     done = Label.objects.filter(
         assignment__annotator=person, assignment__trajectory__submission=submission, revision=1
     ).count()
@@ -78,9 +78,9 @@ def count_own(person: Person, submission: Submission) -> tuple[int, int]:
 
 
 class Kind(TextChoices):
-    """Why a trajectory waits for an adjudicator, hardest first; the text is what the queue says.
+    """Reason why a trajectory waits for an adjudicator, hardest first, with its text in the queue.
 
-    Of what is judged blind it says nothing about the labels but that they agree.
+    For trajectories to judge blind, it reveals only that the labels agree.
     """
 
     REOPENED = "reopened", "reopened"
@@ -117,7 +117,7 @@ def find_waiting_since(waiting: Any) -> datetime:
 
 
 def adjudications_expire_before() -> datetime:
-    """Return the time since which an adjudicator must have given a sign of work to keep what they opened."""
+    """Return the time since which an adjudicator must have been active to keep an opened trajectory."""
     return clock.now() - timedelta(minutes=settings.ADJUDICATION_MINUTES)
 
 
@@ -140,8 +140,8 @@ class _Waiting(NamedTuple):
 class Waiting:
     """Trajectories that wait for an adjudicator, as a sequence for pages: hardest first, then oldest.
 
-    It has one number of some 45 bytes for each, and loads only the rows of a slice, with ``kind`` and ``since``; see
-    `with_waiting` for the other columns. Of what was decided meanwhile there is no row.
+    It stores one number of about 45 bytes for each, and loads only the rows of a slice, with ``kind`` and ``since``;
+    see `with_waiting` for the other columns. Trajectories that were decided meanwhile are left out.
     """
 
     def __init__(self, submission: Submission, keys: list[int]) -> None:
@@ -175,7 +175,7 @@ def load_queue(submission: Submission) -> list[Any]:
 
 
 def load_queue_of(person: Person, submission: Submission, kind: Kind | None = None) -> Queue:
-    """The queue as ``person`` sees it. ``others`` are only those of ``kind`` if that is given, ``kinds`` count all."""
+    """Return the queue as ``person`` sees it. ``others`` has only ``kind`` if that is given; ``kinds`` counts all."""
     mine, others, kinds = [], [], Counter[Kind]()
     for row, found in _stream(submission):
         if row.opened_by == person.pk:
@@ -188,7 +188,7 @@ def load_queue_of(person: Person, submission: Submission, kind: Kind | None = No
 
 
 def _key(row: _Waiting, kind: Kind) -> int:
-    """One number that sorts by kind, age and position."""
+    """Return one number that sorts by kind, age and position."""
     age = (find_waiting_since(row) - BEGIN) // timedelta(microseconds=1)
     return (HARDEST_FIRST.index(kind) << 64 | age) << 32 | row.position
 
@@ -202,7 +202,7 @@ def _stream(submission: Submission) -> Iterator[tuple[_Waiting, Kind]]:
 
 
 def next_to_adjudicate(person: Person, submission: Submission, kind: str = "") -> list[Trajectory]:
-    """What an adjudicator may be given next, best first, of ``kind`` if that is given; somebody may open it by then.
+    """List the next trajectories for an adjudicator, best first, of ``kind`` if given; others may open them first.
 
     At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
     First trajectories that nobody has opened, then the person's own open ones, and last those of others that can be

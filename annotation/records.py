@@ -26,7 +26,7 @@ class ActionStatus(StrEnum):
 
 
 class AttachmentKind(StrEnum):
-    """Files that came with a trajectory beside its screenshots."""
+    """Files of a trajectory other than its screenshots."""
 
     NETWORK_TRACE = "network_trace"
     AGENT_RESPONSE = "agent_response"
@@ -65,7 +65,7 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """Where an action pointed, in pixels of the agent's viewport, from its top left corner."""
+    """Target of an action, in pixels of the agent's viewport, from its top left corner."""
 
     x: float
     y: float
@@ -75,8 +75,8 @@ class Click:
 class StepRecord:
     """Observation and action number ``index`` (from 0).
 
-    ``screenshot`` is the file name inside ``trajectory/``, None when it is missing. ``action`` is empty for a
-    last observation after which nothing was done. ``warnings`` are shown at the step.
+    ``screenshot`` is the file name inside ``trajectory/``, None if it is missing. ``action`` is empty for a
+    last observation without an action. ``warnings`` are shown at the step.
     """
 
     index: int
@@ -91,7 +91,7 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentRecord:
-    """A file beside the screenshots; ``path`` is relative to the trajectory's folder."""
+    """A file other than a screenshot; ``path`` is relative to the trajectory's folder."""
 
     kind: AttachmentKind
     path: str
@@ -130,7 +130,7 @@ class ImportedLabelRecord:
 
 @dataclass(frozen=True, slots=True)
 class FindingContent:
-    """What a person says about one key point; ``step`` is the step that proves it."""
+    """A person's finding on one key point; ``step`` is the step that proves it."""
 
     key_point: int
     finding: Finding | None
@@ -139,10 +139,10 @@ class FindingContent:
 
 @dataclass(frozen=True, slots=True)
 class AttemptContent:
-    """How the annotator did the task themselves before judging, as version 2 of the protocol asks.
+    """The annotator's own attempt before judging, as version 2 of the protocol requires.
 
-    ``steps`` counts the actions they needed, None when it could not be done; ``path`` compares the agent's way with
-    theirs (a code of `protocol.PATHS`).
+    ``steps`` is the number of actions that they needed, None if they could not do the task; ``path`` compares the
+    agent's path with theirs (a code of `protocol.PATHS`).
     """
 
     steps: int | None = None
@@ -151,7 +151,7 @@ class AttemptContent:
     path: str = ""
 
 
-PACKAGE = ""  # the task id under which a report lists what concerns the package as a whole
+PACKAGE = ""  # the task id under which a report lists problems of the whole package
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from s3transfer.exceptions import RetriesExceededError
 from annotation.models import Attachment, Redaction, Screenshot
 from annotation.records import Problem
 
-MAX_PIXELS = 40_000_000  # a full page of 1280 x 31,250; four bytes a pixel keep a decode under 160 MB
+MAX_PIXELS = 40_000_000  # a full page of 1280 x 31,250; at four bytes per pixel, an image needs at most 160 MB
 MAX_BYTES = 64 * 1024 * 1024
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
 RENEWED_AFTER = timedelta(hours=6)  # well below the day that `prune` leaves to an import
@@ -35,9 +35,9 @@ WEBP_MAX_SIDE = 16_383  # a limit of the WebP format
 LFS_POINTER = b"version https://git-lfs"
 CHUNK = 1 << 20  # bytes of a stored file in memory while its digest is computed
 SEAL = 32  # bytes; the SHA-256 at the end of a cached rendition covers the bytes before it
-WRITING = ".writing-"  # begins the names of local files that do not have all of their bytes yet
+WRITING = ".writing-"  # prefix of the names of unfinished local files
 
-# What a store raises when it is full or gone. The errors of S3 have no common ancestor, and are no OSError.
+# Errors of a store that is full or not available. The errors of S3 have no common base class, and are not OSErrors.
 STORE_ERRORS = (OSError, BotoCoreError, ClientError, Boto3Error, RetriesExceededError)
 
 Image.MAX_IMAGE_PIXELS = MAX_PIXELS
@@ -45,7 +45,7 @@ Image.MAX_IMAGE_PIXELS = MAX_PIXELS
 # Digests of the files saved so far in a block of `file_cleanup.delete_files_on_failure`.
 saved_digests: ContextVar[set[str] | None] = ContextVar("saved_digests", default=None)
 
-Decode = Callable[[], Image.Image]  # so that several pictures can be made from one decoding
+Decode = Callable[[], Image.Image]  # so that several images can be created from one decoding
 
 
 class Rendition(StrEnum):
@@ -61,8 +61,8 @@ TILE = (200, 108)  # of a sheet: twice what the strip shows, for screens with sm
 SHEET_STEPS = 20
 PLACEHOLDER = (960, 600)  # size in pixels of the image that replaces a damaged screenshot
 DAMAGED = "This screenshot is damaged.\nThe stored file differs\nfrom the imported one."
-JUDGE_BOX = (2048, 8000)  # no endpoint uses more pixels a side; what is larger is scaled to fit
-JUDGE_QUALITY = 75  # Pillow's default, which the published judges were given
+JUDGE_BOX = (2048, 8000)  # no endpoint uses more pixels per side; larger images are scaled to fit
+JUDGE_QUALITY = 75  # Pillow's default, which the published judges used
 THUMBNAIL_HEIGHT = 180  # thumbnails show the top of a tall page
 
 
@@ -78,7 +78,7 @@ class DamagedFile(OSError):
     """A stored original whose bytes have another SHA-256 than its name; one of `STORE_ERRORS`."""
 
     def __init__(self, sha256: str) -> None:
-        super().__init__(f"the stored file {sha256[:12]} is damaged: its bytes have another SHA-256 than its name")
+        super().__init__(f"the stored file {sha256[:12]} is damaged: its SHA-256 differs from its name")
         self.sha256 = sha256
 
 
@@ -94,7 +94,7 @@ class ImageFacts:
 
 
 class AtomicFileSystemStorage(FileSystemStorage):
-    """Local storage in which a file has all of its bytes or does not exist, whatever is killed in between."""
+    """Local storage in which a file is complete or does not exist, even if the process is killed."""
 
     def get_available_name(self, name: str, max_length: int | None = None) -> str:
         """Return ``name`` unchanged, so that simultaneous imports of one original write the same file."""
@@ -122,7 +122,7 @@ def inspect(data: bytes) -> ImageFacts:
             "screenshot_lfs_pointer", "is a Git LFS pointer, not the image; run `git lfs pull` before packing"
         )
     if len(data) > MAX_BYTES:
-        raise ScreenshotError("screenshot_too_large", f"has {len(data)} bytes; at most {MAX_BYTES} are accepted")
+        raise ScreenshotError("screenshot_too_large", f"has {len(data)} bytes; the limit is {MAX_BYTES}")
     image = _decode(data)
     return ImageFacts(hashlib.sha256(data).hexdigest(), FORMATS[str(image.format)], *image.size, len(data))
 
@@ -133,7 +133,7 @@ def _decode(data: bytes) -> Image.Image:
         if image.width * image.height > MAX_PIXELS:
             raise ScreenshotError(
                 "screenshot_too_many_pixels",
-                f"has {image.width} x {image.height} pixels; at most {MAX_PIXELS:,} are accepted",
+                f"has {image.width} x {image.height} pixels; the limit is {MAX_PIXELS:,}",
             )
         image.load()
     except ScreenshotError:
@@ -373,10 +373,10 @@ def delete_unnamed(digests: Iterable[str]) -> None:
 def _forget_unfinished(before: datetime) -> None:
     try:
         folder = Path(default_storage.path(""))
-    except NotImplementedError:  # an object store keeps nothing before it is whole
+    except NotImplementedError:  # an object store has no unfinished files
         return
     for file in folder.rglob(f"{WRITING}*"):
-        with suppress(OSError):  # such as one that was written to its end at this moment
+        with suppress(OSError):  # such as a file that was completed at this moment
             if file.stat().st_mtime < before.timestamp():
                 file.unlink()
 

@@ -1,4 +1,4 @@
-"""What is kept of people's signing in: sessions, failed attempts, and what the administration notes of accounts."""
+"""Stored sign-in data: sessions, failed attempts, and account changes in the administration."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from django.utils import timezone
 
 from annotation.models import Person
 
-KEPT = timedelta(days=1)  # of failed sign-ins, which lock for minutes
+KEPT = timedelta(days=1)  # of failed sign-ins, which lock an account for minutes
 USE_GRAIN = timedelta(minutes=10)  # each update is a write of the session
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 # The order matters: most browsers also name the browsers that they imitate.
 BROWSERS = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]
 SYSTEMS = [("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows")]
 SYSTEMS += [("Mac OS", "macOS"), ("Linux", "Linux")]
-RECORDS = (AccessAttempt, AccessFailureLog, AccessLog)  # the settings let only the first of them be written
+RECORDS = (AccessAttempt, AccessFailureLog, AccessLog)  # with our settings, only the first is written
 
 
 def attempts_of(person: Person, model: Any = AccessAttempt) -> QuerySet:
-    """Rows of failed or earlier sign-ins under a name of the person, however it was typed."""
+    """Return failed or earlier sign-ins under the person's user name or e-mail address, in any case."""
     typed = Q(username__iexact=person.username)
     return model.objects.filter(typed | Q(username__iexact=person.email) if person.email else typed)
 
@@ -50,7 +50,7 @@ class SessionUseMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if not request.session.accessed or response.status_code >= 500:  # the database may be away: wait for it once
+        if not request.session.accessed or response.status_code >= 500:  # the database may be down: wait only once
             return response
         used_at = _time(request.session.get("used_at"))
         if used_at is not None and timezone.now() - used_at > USE_GRAIN:
@@ -71,7 +71,7 @@ def device_of(user_agent: str) -> str:
 
 
 def list_sessions(request: HttpRequest) -> list[ListedSession]:
-    """Return the current sessions of the signed-in person, the one used last first."""
+    """Return the current sessions of the signed-in person: this one first, then by last use, newest first."""
     listed = []
     for row in sessions_of(request.user.pk):
         if row.expire_date > timezone.now():
@@ -98,13 +98,13 @@ def end_sessions(person: Person) -> None:
 
 
 def admin_entries_about(person: Person) -> QuerySet[LogEntry]:
-    """What the administration recorded about the person's account, with the name that they had then."""
+    """Return the administration's entries about the person's account, with the name it had at the time."""
     about = LogEntry.objects.filter(content_type__app_label="annotation", content_type__model="person")
     return about.filter(object_id=str(person.pk))
 
 
 def forget_sign_ins() -> int:
-    """Delete sessions that have ended and old records of sign-ins; returns how many rows."""
+    """Delete expired sessions and old records of sign-ins; return the number of rows."""
     ended = Session.objects.filter(expire_date__lt=timezone.now()).delete()[0]
     before = timezone.now() - KEPT
     return ended + sum(model.objects.filter(attempt_time__lt=before).delete()[0] for model in RECORDS)

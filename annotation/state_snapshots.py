@@ -1,8 +1,8 @@
 """The states of all trajectories of a large submission; only those with a later event are derived again.
 
 The database derives a state from some ten rows of a trajectory (`models.states`), which takes seconds for all of
-300,000. A snapshot holds one byte for each, and the head of the chain that it was derived at. Whatever changes a state
-appends an event in the same transaction. Rows that somebody changed without an event are noticed after `FRESH`.
+300,000. A snapshot stores one byte for each, and the head of the chain at that time. Every change of a state appends
+an event in the same transaction. Rows that were changed without an event are noticed after `FRESH`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from django.utils import timezone
 from annotation.models import Event, StateSnapshot, Submission, Trajectory
 from annotation.models.states import State, with_state
 
-LARGE = 1000  # trajectories, from which on a snapshot is used: the states of fewer are derived in 0.1 s
+LARGE = 1000  # trajectories; for fewer no snapshot is needed: their states are derived in 0.1 s
 FRESH = timedelta(days=1)
-SPARSE = 4  # positions for each trajectory, from which on bytes for all positions would be a waste
+SPARSE = 4  # positions per trajectory: with more, one byte for each position would waste memory
 STORE_AFTER = 200  # events
 BATCH = 500  # trajectories in a query; SQLite has a limit
 # These events name no trajectory and change no state. After any other that names none, all states are derived again.

@@ -25,10 +25,10 @@ from annotation.records import Problem
 DAMAGED, MISSING = "damaged", "missing"
 CODES = frozenset(f"{thing}_{kind}" for thing in ("screenshot", "attachment") for kind in (DAMAGED, "lost"))
 SAYS = {
-    DAMAGED: "is damaged in the image store: its bytes have another SHA-256 than its name",
+    DAMAGED: "is damaged in the image store: its SHA-256 differs from its name",
     MISSING: "is missing from the image store",
 }
-RESTORE = "Restore the file {name} from a backup, or import a package that contains it again."
+RESTORE = "Restore the file {name} from a backup, or import a package that contains it."
 AT_ONCE = 200  # files in one query, and between two saves of a pass
 SAVED_EVERY = 10.0  # seconds between two saves of a pass at most
 READERS = 4  # files read at the same time for an export

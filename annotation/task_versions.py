@@ -23,7 +23,7 @@ class TaskVersions:
         tasks = Task.objects.filter(benchmark=benchmark)
         if task_ids is not None:
             bases = {base_task_id(task_id) for task_id in task_ids}
-            # The date of a replaced task is its end; what else begins alike is not asked about.
+            # The id of a replacement ends with a date. Other ids with this prefix are loaded, but never used.
             begins = (Q(external_id__startswith=f"{base}_") | Q(external_id=base) for base in bases)
             tasks = tasks.filter(reduce(or_, begins, Q(pk__in=[])))
         for task in tasks.order_by("-version"):
@@ -80,8 +80,8 @@ class TaskVersions:
         if task.text.split() == latest.text.split():
             return []
         message = (
-            f"The task has changed since: this is the text of version {task.version}, the latest is version "
-            f"{latest.version}. The trajectory is judged by version {task.version}."
+            f"The task has changed: this trajectory is judged by version {task.version}, and the latest "
+            f"is version {latest.version}."
         )
         return [Problem("task_outdated", message, where)]
 
@@ -116,7 +116,7 @@ def find_mixed_versions(records: Iterable[TrajectoryRecord]) -> list[tuple[str, 
 def _mixed_versions(record: TrajectoryRecord, versions: Iterable[TrajectoryRecord]) -> Problem:
     others = listing([other.task_id for other in versions if other is not record])
     message = (
-        f"The package also has {others}, another version of task {printable(record.task_id)}. A submission has one "
-        "trajectory for each task. Remove the others."
+        f"The package also has {others}, another version of task {printable(record.task_id)}. A "
+        "submission has one trajectory per task. Remove the others."
     )
     return Problem("task_versions_mixed", message, f"{record.folder}/result.json: task_id")

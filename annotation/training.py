@@ -1,4 +1,4 @@
-"""How far newcomers are in a practice set, who may be given real work, and what gold items show. It only reads."""
+"""Read-only training state: practice results, who may get real work, and results of gold items."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from django.db.models import QuerySet
 from annotation.models import Event, KnownAnswer, Label, Membership, Person, PracticeAnswer, Submission, Trajectory
 
 PASSED = "practice_passed"  # the kind of the event
-ROUNDING = 1e-9  # 3 of 5 is 60 percent, whatever the floats say
+ROUNDING = 1e-9  # so that 3 of 5 is 60 percent despite float errors
 
 
 @dataclass(frozen=True, slots=True)
 class Practice:
-    """Where a person stands in the practice set of a submission.
+    """A person's results in the practice set of a submission.
 
     ``items`` are the trajectories that have a known answer, by position; ``rounds`` the answers of each round from 1,
-    by the trajectory's primary key; ``mark`` the share of right verdicts that is needed, None when none is asked for.
-    ``recorded``: the chain of the submission says that the person has passed, whatever the set has become since.
+    by the trajectory's primary key; ``mark`` the required share of right verdicts, None if there is no pass mark.
+    ``recorded``: an event of the submission records that the person has passed, even if the set has changed since.
     """
 
     items: list[Trajectory]
@@ -49,17 +49,17 @@ class Practice:
 
     @property
     def passed(self) -> bool:
-        """Whether a full round has reached the mark; never without a mark."""
+        """Return whether a full round has reached the mark; always false without a mark."""
         return self.recorded or self.reached_in is not None
 
     @property
     def reached_in(self) -> int | None:
-        """The first round that has reached the mark; None when none has."""
+        """Return the first round that has reached the mark; None if no round has."""
         return next((number for number in sorted(self.rounds) if self._reached(number)), None)
 
     @property
     def open_round(self) -> int | None:
-        """The round that takes answers: the last, or the next when that is over; None once one has been passed."""
+        """Return the round that takes answers: the last, or the next if that is over; None after the person passed."""
         if not self.over:
             return self.number
         return None if self.passed else self.number + 1
@@ -84,14 +84,14 @@ class Practice:
 
 
 def load_items(practice_set: int | None) -> QuerySet[Trajectory]:
-    """The items of a practice set (its primary key), by position: never the gold items of a submission under review."""
+    """Return the items of a practice set (primary key), by position; never gold items of a submission under review."""
     return Trajectory.objects.filter(
         submission=practice_set, submission__practice=True, known_answer__isnull=False
     ).order_by("position")
 
 
 def load_practice(person: Person, submission: Submission) -> Practice:
-    """Where the person stands in the practice set of ``submission``; without items where it has none."""
+    """Load the person's results in the practice set of ``submission``; without items if it has none."""
     items = list(load_items(submission.practice_set_id).select_related("task", "known_answer"))
     rounds: dict[int, dict[int, PracticeAnswer]] = {}
     for answer in PracticeAnswer.objects.filter(person=person, trajectory__in=items):
@@ -101,10 +101,10 @@ def load_practice(person: Person, submission: Submission) -> Practice:
 
 
 def is_admitted(person: Person, submission: Submission) -> bool:
-    """Whether the person may be given real work there, as far as practice goes.
+    """Return whether the person may get real work there, as far as practice is concerned.
 
-    Whoever has a label in the submission may: they had begun before practice was switched on, and locking them out in
-    the middle would leave the submission with nobody. Their labels are judged by the adjudicators like all others.
+    People with a label in the submission may: they started before practice was switched on, and locking them out would
+    leave the submission without annotators. Adjudicators judge their labels like all others.
     """
     if submission.practice_set_id is None or submission.pass_mark is None:
         return True
@@ -120,7 +120,7 @@ class Gold:
 
 
 def load_gold(submission: Submission) -> list[Gold]:
-    """The results of all gold items, by position. Only first revisions count: they were made blind."""
+    """Return the results of all gold items, by position. Only first revisions count, because they are blind."""
     answers = KnownAnswer.objects.filter(trajectory__submission=submission).order_by("trajectory__position")
     names = dict(Membership.objects.filter(submission=submission).values_list("person", "pseudonym"))
     first = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)

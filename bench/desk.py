@@ -1,7 +1,7 @@
-"""What a reviewer waits for at the desk, and what it costs: ``python -m bench.desk``, a part of `make bench`.
+"""Measure waiting times and cost of the desk: ``python -m bench.desk``, a part of `make bench`.
 
-Starts what `make run` starts, on a folder of its own, lets annotators work in Chromium at 1440x900, and prints a table
-with the targets beside the figures. Nothing fails on a missed target: times depend on the machine.
+Starts what `make run` starts, in a separate folder, simulates annotators in Chromium at 1440x900, and prints a table
+of figures and targets. A missed target is not a failure, since times depend on the machine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from config.processes import CannotRun, Stopped, stop_on_signals
 from tools.chromium import ChromiumMissingError, find_chromium
 
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
-LIMIT = 60.0  # seconds for a page to come to rest, on a machine that others use, too
-QUIET = 1.0  # seconds without a request after which a page has loaded everything, what it fetches ahead included
-PROOFS = {4: "1", 10: "2", 18: "3"}  # the step that proves a key point, and the key that binds it
+LIMIT = 60.0  # seconds for a page to load completely, on a machine that is shared
+QUIET = 1.0  # seconds without a request after which a page has loaded everything, including prefetched files
+PROOFS = {4: "1", 10: "2", 18: "3"}  # the step that proves a key point, and the key that sets it
 REASONING = "All three requirements are applied as filters of the site, and the result is shown and can be read."
 
-# Runs in every document before anything else: notes what the browser tells of painting, blocking, shifting, scrolling.
+# Runs in every document before other scripts: records painting, blocking, layout shifts and scrolling.
 PROBE = """(() => {
   const bench = { shift: 0, blocked: 0, painted: null, decoded: null, usable: null, scrolled: [], step: null };
   window.bench = bench;
@@ -88,7 +88,7 @@ FIGURES = """() => ({
 })"""
 LOADED = "() => bench.usable !== null && bench.decoded !== null"
 CUT = "() => { const step = document.getElementById('step'); return step.scrollHeight > step.clientHeight + 1; }"
-# Whether a key point is met at a step; where not, it is entered as with the mouse.
+# Returns whether a key point is met at a step; if not, enters it as with the mouse.
 BOUND = """([number, step]) => {
   const point = document.querySelector(`[data-point="${number}"]`), field = point.querySelector("[name$=_step]");
   if (point.querySelector("[value=met]").checked && field.value === String(step)) return true;
@@ -101,13 +101,13 @@ BOUND = """([number, step]) => {
 
 @dataclass
 class Transfer:
-    """One request, with the bytes that came over the wire for it, headers included; none when it was cached.
+    """One request, with the bytes that were transferred for it, headers included; none if it was cached.
 
-    ``expires``: a static file that the next review, minutes later, has to ask for again.
+    ``expires``: a static file that the next review, minutes later, has to request again.
     """
 
     url: str
-    page: str  # path of the document that asked for it
+    page: str  # path of the document that requested it
     ended: bool = False
     size: float = 0
     cached: bool = False
@@ -115,7 +115,7 @@ class Transfer:
 
 
 class Wire:
-    """Everything that a page requests, as the browser's own tools count it."""
+    """All requests of a page, as the developer tools of the browser count them."""
 
     def __init__(self, page: Page) -> None:
         self.transfers: list[Transfer] = []
@@ -156,12 +156,12 @@ class Wire:
         return [transfer for transfer in self.transfers[mark:] if not transfer.cached]
 
     def settle(self, page: Page) -> None:
-        """Wait until everything has arrived that the page asks for of its own accord."""
+        """Wait until everything has arrived that the page requests without input."""
         page.wait_for_function(LOADED)
         quiet, known, deadline = 0.0, -1, time.monotonic() + LIMIT
         while quiet < QUIET:
             page.wait_for_timeout(100)
-            # What a page sends on leaving may never be reported as done.
+            # Requests sent while a page is left may never be reported as done.
             here = urlsplit(page.url).path
             waiting = [transfer.url for transfer in self.transfers if not transfer.ended and transfer.page == here]
             quiet = quiet + 0.1 if known == len(self.transfers) and not waiting else 0.0
@@ -172,9 +172,9 @@ class Wire:
 
 @dataclass
 class Load:
-    """One desk page: times in milliseconds from the navigation or from the keys that asked for it.
+    """One desk page: times in milliseconds from the navigation or from the keys that requested it.
 
-    ``ahead`` are requests for it that were made before.
+    ``ahead`` are requests for it that were made before (prefetched).
     """
 
     transfers: list[Transfer]
@@ -195,12 +195,12 @@ class Load:
 
 @dataclass
 class Effort:
-    """What one review asked of a person; ``typed`` characters are counted apart from key ``presses``."""
+    """A person's effort in one review; ``typed`` characters are counted apart from key ``presses``."""
 
     presses: int = 0
     typed: int = 0
-    unbound: int = 0  # key points that their digit did not bind
-    cut: int = 0  # steps whose action and thought were not wholly in view
+    unbound: int = 0  # key points that their digit key did not set
+    cut: int = 0  # steps whose action and thought were not completely visible
     scrolled: list[str] = field(default_factory=list)
     steps: list[float] = field(default_factory=list)  # milliseconds of every step change
 
@@ -210,7 +210,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Figure:
-    """A line of the table; ``limit`` is None where there is no target, ``below`` says that it must be less than it."""
+    """A line of the table; ``limit`` is None without a target; with ``below`` the value must be less than it."""
 
     name: str
     value: float
@@ -228,7 +228,7 @@ class Figure:
 
 
 def load_figures(loads: list[Load], kilobytes: float, requests: float | None, usable: float | None) -> list[Figure]:
-    """Medians over several loads, and the worst where only the page decides."""
+    """Return medians over several loads, or the worst value if it depends only on the page."""
     return [
         Figure("requests", max(len(load.transfers) for load in loads), requests),
         Figure("kilobytes over the wire", max(load.kilobytes for load in loads), kilobytes),
@@ -287,14 +287,14 @@ def listed(load: Load) -> Iterator[str]:
 
 
 def new_context(browser: Browser, cookies: Any = None) -> BrowserContext:
-    """A browser with an empty cache."""
+    """Return a browser context with an empty cache."""
     context = browser.new_context(viewport=SCREEN, locale="en-US", storage_state=cookies)
     context.set_default_timeout(LIMIT * 1000)
     return context
 
 
 def signed_in(browser: Browser, server: str, submission: int, name: str) -> tuple[Any, str]:
-    """The cookies of somebody who has signed in and asked for work, and the address of their desk."""
+    """Sign in and request a trajectory; return the cookies and the address of the desk."""
     from django.urls import reverse  # noqa: PLC0415 - after the setup
 
     from annotation.tests.testing import PASSWORD  # noqa: PLC0415
@@ -315,7 +315,7 @@ def signed_in(browser: Browser, server: str, submission: int, name: str) -> tupl
 
 
 def first_page(browser: Browser, cookies: Any, address: str) -> tuple[Page, Wire, Load]:
-    """The desk in a browser that has nothing of ours but the cookies."""
+    """Open the desk in a browser with the cookies and an empty cache."""
     context = new_context(browser, cookies)
     context.add_init_script(PROBE)
     page = context.new_page()
@@ -333,7 +333,7 @@ def press(page: Page, key: str, effort: Effort) -> None:
 
 
 def walk(page: Page, effort: Effort, keys: str, at_step: Callable[[int], None] = lambda step: None) -> None:
-    """Press ``keys`` (of j and k) one after the other, each as soon as the step before is shown."""
+    """Press ``keys`` (j and k) in turn, each as soon as the previous step change is shown."""
     for key in keys:
         press(page, key, effort)
         effort.steps.append(page.evaluate("() => bench.step"))
@@ -342,7 +342,7 @@ def walk(page: Page, effort: Effort, keys: str, at_step: Callable[[int], None] =
 
 
 def review(page: Page, effort: Effort, walked: bool = True) -> None:
-    """A success with three key points by keys only, up to the submit; ``walked`` looks at every step."""
+    """Enter a success with three key points by keys only, before the submit; ``walked`` opens every step."""
 
     def prove(step: int) -> None:
         if key := PROOFS.get(step):
@@ -363,7 +363,7 @@ def review(page: Page, effort: Effort, walked: bool = True) -> None:
 
 
 def submit(page: Page, wire: Wire, effort: Effort) -> Load:
-    """Ctrl+Enter, and the next desk."""
+    """Submit by Ctrl+Enter and return the load of the next desk."""
     before, mark = page.url, len(wire.transfers)
     effort.scrolled += page.evaluate("() => bench.scrolled")
     press(page, "Control+Enter", effort)
@@ -379,13 +379,13 @@ def submit(page: Page, wire: Wire, effort: Effort) -> Load:
 
 
 def say(what: str) -> None:
-    """Where it is, for whoever waits at a terminal."""
+    """Print the current step to the terminal."""
     if sys.stderr.isatty():
         print(f"{what} ...", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def measure(browser: Browser, server: str, submission: int, options: argparse.Namespace) -> Iterator[str]:
-    """Everything, as the lines of the table."""
+    """Measure everything; yield the lines of the table."""
     repeats, changes = options.repeats, options.changes
     first = []
     for name in ("alice", "bob", "chen")[:repeats][::-1]:
@@ -407,7 +407,7 @@ def measure(browser: Browser, server: str, submission: int, options: argparse.Na
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 whatever is measured, 1 when nothing can be."""
+    """Return exit code 0 whatever the figures are, 1 if nothing can be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.desk", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="a free one otherwise")
     parser.add_argument("--repeats", type=int, default=5, help="how many labels are submitted")
@@ -428,7 +428,7 @@ def main(arguments: list[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> Iterator[str]:
     flags = ["--disable-gpu", "--disable-background-networking"]
     if os.geteuid() == 0:
-        flags.append("--no-sandbox")  # Chromium refuses its sandbox to root
+        flags.append("--no-sandbox")  # the sandbox of Chromium does not work as root
     say("the server is started")
     chromium, port = find_chromium(), options.port or free_port()
     made = partial(make_submission, count=options.repeats + 1)

@@ -1,11 +1,11 @@
-"""What an evidence bundle costs: ``python -m bench.evidence``, a part of `make bench`.
+"""Measure evidence bundles: ``python -m bench.evidence``, a part of `make bench`.
 
-Submissions of 300 trajectories with 2 and with 20 screenshots of 60 kB each, reviewed to the freeze through the verbs,
-on SQLite. Of each a process of its own writes the bundle, another one checks it by the verify.py inside, and a third
-one opens it as an audit. No screenshot stays in memory, only its name, size and digest: a peak may grow by a twentieth
-of what the bundle grows. The records do stay, so it also grows with the trajectories; compare `--trajectories 30`. What
-grows more is marked, and the exit code is 1 then; seconds and sizes depend on the machine and are only told. A bundle
-that its own check does not pass ends the benchmark.
+Submissions of 300 trajectories with 2 and with 20 screenshots of 60 kB each, reviewed and frozen by the workflow
+functions, on SQLite. For each, separate processes write the bundle, check it with its own verify.py, and open it as an
+audit. Screenshots do not stay in memory, only their name, size and digest: a peak may grow by a twentieth of the growth
+of the bundle. Records do stay, so it also grows with the trajectories; compare `--trajectories 30`. A larger growth is
+marked, and the exit code is 1. Seconds and sizes depend on the machine and are only printed. A bundle that fails its
+own check ends the benchmark.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from bench.processes import read_memory, run_apart
 from bench.scratch import set_up
 
 TRAJECTORIES = 300
-SCREENSHOTS = (2, 20)  # of each trajectory, one a step: the cases
-SIDE = 141  # pixels: 60 kB, since nothing makes noise smaller
+SCREENSHOTS = (2, 20)  # of each trajectory, one per step: the cases
+SIDE = 141  # pixels: 60 kB, since noise cannot be compressed
 WORKS = ("written", "checked", "opened")
 BUNDLE = "bundle.zip"
-SHARE = 0.05  # of what the bundle grows from the first case to the last one, by which a peak may grow
+SHARE = 0.05  # of the growth of the bundle from the first case to the last one, by which a peak may grow
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process did with a bundle: its most memory in MB, and the seconds it took."""
+    """Cost of a process for a bundle: its peak memory in MB, and seconds."""
 
     peak: float
     seconds: float
@@ -46,14 +46,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The MB of a bundle, and what it cost in the order of `WORKS`."""
+    """The size of a bundle in MB, and its costs in the order of `WORKS`."""
 
     size: float
     costs: list[Cost]
 
 
 def picture(number: int) -> bytes:
-    """A PNG of noise; different numbers are different bytes."""
+    """Return a PNG of noise; different numbers give different bytes."""
     noise = numpy.random.default_rng(number).integers(0, 255, (SIDE, SIDE, 3), dtype=numpy.uint8)
     stream = io.BytesIO()
     Image.fromarray(noise).save(stream, "PNG", compress_level=0)
@@ -61,7 +61,7 @@ def picture(number: int) -> bytes:
 
 
 def migrated(data: str) -> None:
-    """An empty database, which every other one begins as: making it takes longer than a small case."""
+    """Create an empty database, which each case copies: creating it takes longer than a small case."""
     set_up(data)
     from django.core.management import call_command  # noqa: PLC0415 - after the setup
 
@@ -69,7 +69,7 @@ def migrated(data: str) -> None:
 
 
 def made(data: str, count: int, steps: int) -> int:
-    """A frozen submission of ``count`` trajectories in an empty database; its number."""
+    """Create a frozen submission of ``count`` trajectories in an empty database; return its primary key."""
     set_up(data)
     from annotation import ingest, workflow  # noqa: PLC0415
     from annotation.tests import testing  # noqa: PLC0415
@@ -91,7 +91,7 @@ def made(data: str, count: int, steps: int) -> int:
 
 
 def written(data: str, pk: int) -> Cost:
-    """Write the bundle, in a process that has done nothing else."""
+    """Write the bundle; call it in a new process."""
     set_up(data)
     from annotation.models import Submission  # noqa: PLC0415
     from evaluations.evidence.writing import prepare, write  # noqa: PLC0415
@@ -102,7 +102,7 @@ def written(data: str, pk: int) -> Cost:
 
 
 def checked(data: str) -> Cost:
-    """Check it as an outsider does, by the program inside and Python alone."""
+    """Check the bundle as an outsider does, with the program inside and only Python."""
     with ZipFile(Path(data, BUNDLE)) as bundle:
         program = bundle.extract("verify.py", data)
     started = time.perf_counter()
@@ -114,7 +114,7 @@ def checked(data: str) -> Cost:
 
 
 def opened(data: str, path: str) -> Cost:
-    """Open it as an audit, on another instance."""
+    """Open the bundle as an audit, on another instance."""
     set_up(data)
     from annotation.models import Person  # noqa: PLC0415
     from evaluations.auditing.importing import open_bundle  # noqa: PLC0415
@@ -145,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(folder: Path, count: int, steps: int) -> Case:
-    """What a bundle costs; nothing of it stays on the disk."""
+    """Measure a bundle, and delete its files."""
     there, elsewhere = (shutil.copytree(folder / "empty", folder / name) for name in ("there", "elsewhere"))
     pk, bundle = run_apart(made, str(there), count, steps), there / BUNDLE
     costs = [
@@ -160,7 +160,7 @@ def measured(folder: Path, count: int, steps: int) -> Case:
 
 
 def grown(first: Case, last: Case) -> int:
-    """Say of each of `WORKS` how its peak grows from the first case to the last one; the exit code."""
+    """Print for each of `WORKS` how its peak grows from the first case to the last one; return the exit code."""
     over = False
     for name, small, large in zip(WORKS, first.costs, last.costs, strict=True):
         more, added = large.peak - small.peak, last.size - first.size

@@ -1,8 +1,8 @@
 """Measure the effect of faults on people: `python -m bench.faults [redis] [postgres] [store] [disk]`.
 
 It starts a PostgreSQL cluster, a Redis, an S3 store (moto), gunicorn as in the Dockerfile, both workers and the
-scheduler, all on free ports. Scripted people label over HTTP and a maintainer uploads packages, while one part after
-the other fails for some time. For each fault it prints the requests, the slowest request and the slowest /healthz, the
+scheduler, all on free ports. Scripted people label over HTTP and a maintainer uploads packages, while the services fail
+one by one for some time. For each fault it prints the requests, the slowest request and the slowest /healthz, the
 labels that the server acknowledged and that the database has, and the time until everything worked again. It also
 prints the limits that were exceeded: no request longer than 10 s, /healthz within 1 s, no acknowledged label lost,
 recovery without a restart. The exit code is 1 if one is exceeded. Only PostgreSQL is restarted, because its fault is a
@@ -261,7 +261,7 @@ def measure(site: Site, instance: Instance, name: str, begin: Callable[[], Any],
 
 
 def _seconds_until(condition: Callable[[], bool], start: float) -> float | None:
-    """Return how long after ``start`` the condition holds; None where it does not within `RECOVERY`."""
+    """Return the seconds from ``start`` until the condition holds; None if it does not within `RECOVERY`."""
     try:
         wait_until(condition, "recovery", RECOVERY)
     except AssertionError:

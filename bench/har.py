@@ -1,9 +1,9 @@
-"""What a network trace of 50 MB costs: ``python -m bench.har``, a part of `make bench`.
+"""Measure a network trace of 50 MB: ``python -m bench.har``, a part of `make bench`.
 
-A trace of a shop is made, in the three forms that are imported, and each is redacted (as an import does it) and read
-(as a judge does it). Each case runs in a process of its own, so that its peak memory is its own. A trace of a fifth
-of the size stands beside it: the last line says whether memory grew with the size. Prints a table that says which case
-is over its budget; nothing fails on that, since times depend on the machine.
+A trace of a shop is created in the three formats that can be imported. Each is redacted (as by an import) and read (as
+by a judge). Each case runs in a separate process, so that its peak memory is its own. The same is done with a trace of
+a fifth of the size; the last line states whether memory grew with the size. Prints a table that states which case is
+over its budget; this is not a failure, since times depend on the machine.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from judges.scorers.network_trace.trace import read_trace
 
 MIB = 2**20
 SIZES = (10, 50)  # MB of the trace as JSON
-SECONDS, MEGABYTES = 30, 50  # the budget of 50 MB: time, and memory over what the process had before
-GROWTH = 1.3  # of the peak, from the smaller trace to the larger: the events; with the text it would be nearly 2
+SECONDS, MEGABYTES = 30, 50  # the budget of 50 MB: time, and memory above that before the start
+GROWTH = 1.3  # of the peak from the smaller trace to the larger, for the events; if texts stayed, it would be nearly 2
 WORDS = ("cart", "price", "delivery", "tablet", "review", "stock", "filter", "rating", "shipping", "colour", "offer")
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one case: size of the file in bytes, entries, seconds, MB that the process had before and at most."""
+    """Cost of one case: size of the file in bytes, entries, seconds, and memory in MB before it and at the peak."""
 
     size: int
     entries: int
@@ -46,7 +46,7 @@ class Cost:
 
 
 def entries(megabytes: int) -> Iterator[dict[str, Any]]:
-    """As many requests of a shop as make a trace of this size: pages with all that they load, calls, and posts."""
+    """Yield requests of a shop for a trace of this size: pages with all files that they load, calls, and posts."""
     chance = random.Random(megabytes)  # noqa: S311
     size = number = 0
     while size < megabytes * MIB:
@@ -57,7 +57,7 @@ def entries(megabytes: int) -> Iterator[dict[str, Any]]:
 
 
 def one_entry(chance: random.Random, number: int) -> dict[str, Any]:
-    """The request with this number: one page in twelve, as many calls, a post in forty, the rest is static."""
+    """Return the request with this number: 1 of 12 is a page, 1 of 12 a call, 1 of 40 a post, the rest is static."""
     what = number % 12
     kind, path, mime, text = [
         ("document", f"c/tablets?page={number}&sid={chance.getrandbits(64):x}", "text/html", page(chance)),
@@ -125,7 +125,7 @@ def write_har(path: Path, megabytes: int) -> None:
 
 
 def write_playwright(path: Path, megabytes: int) -> None:
-    """The same as a Playwright trace: a line for each entry, the bodies beside it."""
+    """Write the same as a Playwright trace: a line for each entry, the bodies in separate files."""
     lines = io.StringIO()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for number, entry in enumerate(entries(megabytes)):
@@ -139,7 +139,7 @@ def write_playwright(path: Path, megabytes: int) -> None:
 
 
 def redact(path: Path) -> Cost:
-    """What an import does: the trace without its secrets, into a temporary file."""
+    """Do the import's part: write the trace without its secrets to a temporary file."""
     began, before = time.perf_counter(), read_memory("VmRSS")
     with path.open("rb") as source, tempfile.TemporaryFile() as target:
         number = har.redact(source, path.name, target)
@@ -147,7 +147,7 @@ def redact(path: Path) -> Cost:
 
 
 def read(path: Path) -> Cost:
-    """What a judge does: the events of a trace, all of them held."""
+    """Do the judge's part: load all events of a trace."""
     began, before = time.perf_counter(), read_memory("VmRSS")
     with path.open("rb") as source:
         trace = read_trace(source, path.name)
@@ -164,7 +164,7 @@ WIDTHS = (18, 10, 10, 10, 10, 8, 10, 9, 24)
 
 
 def row(name: str, measure: Callable[[Path], Cost], megabytes: int, took: Cost) -> tuple[str, ...]:
-    """A line of the table."""
+    """Return a line of the table."""
     over = took.seconds > SECONDS or took.peak - took.before > MEGABYTES
     verdict = f"{'OVER' if over else 'within'} {SECONDS} s, {MEGABYTES} MB over"
     return (

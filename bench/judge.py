@@ -1,7 +1,7 @@
-"""What a judge run costs: ``python -m bench.judge``, a part of `make bench`.
+"""Measure a judge run: ``python -m bench.judge``, a part of `make bench`.
 
-A real worker judges trajectories of 20 full-page screenshots, drawn by Chromium, against a fake endpoint that answers
-after a fixed time; database and broker are those of `make run`, in a folder of their own. Prints a table.
+A real worker judges trajectories of 20 full-page screenshots, drawn by Chromium, with a fake endpoint that answers
+after a fixed time. Database and broker are as in `make run`, in a separate folder. Prints a table.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DRAW = """(number) => {
 
 
 def pictures(count: int) -> list[bytes]:
-    """Different PNGs of 1280x1600 and about 1 MB each."""
+    """Return different PNGs of 1280x1600 and about 1 MB each."""
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
@@ -66,17 +66,17 @@ def pictures(count: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds of the processes of a group since they started, and the MB that they have now, shared ones once."""
+    """CPU seconds of a process group since its start, and its current memory in MB; shared memory counts once."""
 
     cpu: float
     memory: float
 
 
 def used_by(group: int) -> Used:
-    """Read from /proc, where Linux tells it."""
+    """Return the usage of a process group, from /proc of Linux."""
     cpu = memory = 0.0
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # a process may end meanwhile
+        with contextlib.suppress(OSError):  # a process may end in the meantime
             fields = (folder / "stat").read_text().rpartition(")")[2].split()
             if int(fields[2]) != group:
                 continue
@@ -87,7 +87,7 @@ def used_by(group: int) -> Used:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One run. ``ratio`` is its wall time over the least that latency and calls in flight allow."""
+    """One run. ``ratio`` is its wall time divided by the minimum that latency and calls in flight allow."""
 
     latency: float
     in_flight: int
@@ -108,7 +108,7 @@ TITLES = ("latency s", "in flight", "wall s", "CPU s", "peak MB", "calls", "MB s
 
 
 def measured(run: Any, fake: Any, worker: Child, latency: float, in_flight: int) -> Row:
-    """Wait for the end of a run and tell what it cost."""
+    """Wait for the end of a run and return its cost."""
     from judges.models import JudgeRun  # noqa: PLC0415 - after the setup
 
     before, peak = used_by(worker.process.pid), 0.0
@@ -135,13 +135,13 @@ def measured(run: Any, fake: Any, worker: Child, latency: float, in_flight: int)
 
 
 def pictures_made_since(moment: float) -> int:
-    """How many judge-ready pictures the store has got since ``moment`` (Unix time)."""
+    """Count the judge renditions stored since ``moment`` (Unix time)."""
     made = Path(os.environ["WEBVERDICT_DATA"], "images", "renditions", "judge").glob("*/*")
     return sum(file.stat().st_mtime >= moment for file in made)
 
 
 def run_against(fake: Any, submission: Any, latency: float, in_flight: int) -> Row:
-    """One run of WebJudge by a worker of its own, which meets nothing in any cache."""
+    """Measure one run of WebJudge by a new worker, without cached results."""
     from annotation.models import Person  # noqa: PLC0415
     from judges import defining, runs  # noqa: PLC0415
 
@@ -180,7 +180,7 @@ def settings_for(fake: Any) -> None:
 
 
 def wait_for_worker(worker: Child) -> None:
-    """Until it says that it is ready, so that its start is not measured."""
+    """Wait until the worker logs that it is ready, so that its start is not measured."""
     while "ready." not in worker.log.read_text(errors="replace"):
         check_alive([worker])
         time.sleep(0.1)
@@ -189,7 +189,7 @@ def wait_for_worker(worker: Child) -> None:
 
 @contextmanager
 def prepared(trajectories: int) -> Iterator[Any]:
-    """A submission with its pictures made, in a database and a folder that are thrown away."""
+    """Provide a submission with its renditions, in a database and a folder that are deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="webverdict-bench-") as folder:
         scratch.set_up(folder)
         from django.core.management import call_command  # noqa: PLC0415 - after the setup
@@ -199,7 +199,7 @@ def prepared(trajectories: int) -> Iterator[Any]:
 
 
 def imported(package: Path, trajectories: int) -> Any:
-    """``trajectories`` of `STEPS` different screenshots, imported, and the pictures for judges made."""
+    """Import ``trajectories`` of `STEPS` different screenshots and create their renditions; return the submission."""
     from annotation import ingest, jobs  # noqa: PLC0415
     from annotation.tests import testing  # noqa: PLC0415
 

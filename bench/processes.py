@@ -1,4 +1,4 @@
-"""Processes of their own for the measurements, and the memory of a process."""
+"""Separate processes for measurements, and the memory of a process."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def run_apart(work: Callable[..., Result], *given: Any) -> Result:
 def read_memory(kind: str) -> float:
     """Return the MiB of this process, now (VmRSS) or at most so far (VmHWM), from Linux's /proc.
 
-    The peak does not include what was shared with the parent process.
+    The peak does not include memory that is shared with the parent process.
     """
     return int(Path("/proc/self/status").read_text(encoding="ascii").partition(f"{kind}:")[2].split()[0]) / 1024

@@ -1,8 +1,8 @@
-"""What the pages of results cost on a large benchmark: ``python -m bench.results``, a part of `make bench`.
+"""Measure the result pages of a large benchmark: ``python -m bench.results``, a part of `make bench`.
 
 Five agents with 2,000 trajectories each, reviewed by three people, and two judges, on SQLite as under `make run`. Each
-page is asked for by a signed-in maintainer from a web server that has answered other pages but computed no figure yet
-(cold), and then again. Prints a table; nothing fails on a page over a second, since times depend on the machine.
+page is requested by a signed-in maintainer from a web server that has answered other pages but not computed figures
+(cold), and then again. Prints a table; a page over a second is not a failure, since times depend on the machine.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ AGENTS, TASKS = 5, 2000
 SLUG = "large"
 PAGES = ("agents", "judges", "agreement", "comparison?judge=kind", "differences?judge=kind")
 BUDGET = 1.0  # seconds
-WARMING = 8  # looks at another page
+WARMING = 8  # requests of another page
 
 
 def make(folder: Path) -> str:
-    """The benchmark with its judges; the value of the session cookie of mira, who maintains all of it."""
+    """Create the benchmark with its judges; return the session cookie of its maintainer, mira."""
     from django.test import Client  # noqa: PLC0415 - after the setup
 
     from annotation.tests import testing  # noqa: PLC0415
@@ -41,7 +41,7 @@ def make(folder: Path) -> str:
 
 
 def fetched(server: str, page: str, session: str) -> tuple[float, int]:
-    """Seconds until the page has arrived, and its bytes."""
+    """Return the seconds until the page has arrived, and its size in bytes."""
     asked = urllib.request.Request(f"{server}{page}", headers={"Cookie": f"sessionid={session}"})  # noqa: S310
     started = time.perf_counter()
     with urllib.request.urlopen(asked, timeout=120) as response:  # noqa: S310 - our own server
@@ -52,7 +52,7 @@ def fetched(server: str, page: str, session: str) -> tuple[float, int]:
 
 
 def measure(repeats: int) -> Iterator[tuple[str, float, float, int]]:
-    """Of every page the seconds from cold, the median seconds after that, and its bytes."""
+    """Yield each page with its seconds when cold, its median seconds after that, and its bytes."""
     with served(free_port(), make) as (server, session):
         for _ in range(WARMING):  # both web processes load the application at their first page
             fetched(server, f"/benchmarks/{SLUG}", session)

@@ -1,8 +1,8 @@
-"""What rows of Multimodal-Mind2Web cost: ``python -m bench.rows``, a part of `make bench`.
+"""Measure rows of Multimodal-Mind2Web: ``python -m bench.rows``, a part of `make bench`.
 
-Makes parquet files of 200 and of 2,000 rows with pages of 300 kB and pictures of 200 kB, and lets a process of its own
-convert each and read its tasks. The peak of the second one must be that of the first: memory does not grow with the
-rows. Nothing fails on that, since times and sizes depend on the machine; what is over the budget is marked.
+Creates parquet files of 200 and of 2,000 rows with pages of 300 kB and screenshots of 200 kB. A separate process
+converts each and reads its tasks. Memory must not grow with the rows: both processes should have the same peak. The
+exit code is 0 anyway, since times and sizes depend on the machine; a growth over the budget is marked.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CASES = (200, 2_000)  # rows
 STEPS = 8  # of a task
 PAGE, PICTURE = 300_000, 200_000  # bytes, about
 CANDIDATES = 300
-GROUP = 100  # rows of a row group, as the data set has them
-GROWTH = 1.2  # of the peak, from the smaller case to the larger one, that still is flat
+GROUP = 100  # rows of a row group, as in the data set
+GROWTH = 1.2  # of the peak, from the smaller case to the larger one, that counts as flat
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one case: ``size`` of the file and ``peak`` of the memory in MB, and seconds for each of the two readings."""
+    """Cost of one case: ``size`` of the file and ``peak`` memory in MB, and seconds for converting and reading."""
 
     rows: int
     size: float
@@ -48,7 +48,7 @@ class Cost:
 
 
 def picture(number: int) -> bytes:
-    """A JPEG of about `PICTURE` bytes: noise, which nothing makes smaller."""
+    """Return a JPEG of about `PICTURE` bytes: noise, which cannot be compressed."""
     random = np.random.default_rng(number)
     stream = io.BytesIO()
     Image.fromarray(random.integers(0, 255, (480, 640, 3), dtype=np.uint8)).save(stream, "JPEG", quality=75)
@@ -56,7 +56,7 @@ def picture(number: int) -> bytes:
 
 
 def page(number: int) -> str:
-    """HTML of about `PAGE` bytes with fields, buttons and links, each with its node."""
+    """Return HTML of about `PAGE` bytes with fields, buttons and links, each with its node."""
     chance = random.Random(number)  # noqa: S311 - pages for a measurement, no secrets
     parts, size, node = ["<html><body>"], 0, 0
     while size < PAGE:
@@ -69,7 +69,7 @@ def page(number: int) -> str:
 
 
 def rows(count: int) -> Iterator[dict[str, Any]]:
-    """Rows as the data set has them; those of one task are as far apart as they can be."""
+    """Yield rows as in the data set; those of one task are as far apart as possible."""
     tasks = count // STEPS
     for number in range(count):
         task, step = number % tasks, number // tasks
@@ -100,7 +100,7 @@ def _candidate(node: str) -> str:
 
 
 def write(path: Path, count: int) -> None:
-    """The parquet file of a case, written in groups so that making it takes no memory either."""
+    """Write the parquet file of a case in groups, which needs little memory."""
     import pyarrow as pa  # noqa: PLC0415 - takes a while, and the processes that measure need it not
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def peak() -> float:
 
 
 def measured(path: Path, count: int) -> Cost:
-    """Convert the file and read its tasks, in a process that has done nothing else."""
+    """Convert the file and read its tasks; call it in a new process."""
     import pyarrow.parquet  # noqa: F401, PLC0415 - what it takes itself is no part of the growth
 
     begin, report = peak(), ImportReport()

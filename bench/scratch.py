@@ -1,4 +1,4 @@
-"""A scratch profile to measure in, and images that differ."""
+"""A temporary profile for measurements, and images that differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def set_up(data: str | Path) -> None:
 
 
 def mark_png(picture: bytes, number: int) -> bytes:
-    """Return the same PNG with a text chunk, so that the store does not take it for one that it has."""
+    """Return the same PNG with a text chunk, so that the store treats it as another image."""
     body = b"tEXt" + b"Comment\0" + str(number).encode()
     chunk = (len(body) - 4).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
     return picture[:-12] + chunk + picture[-12:]

@@ -1,4 +1,4 @@
-"""What `make run` starts, on scratch data, with a submission to measure the desk with."""
+"""Server as in `make run`, with temporary data and a submission for measurements of the desk."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ THOUGHT = (
 
 
 def picture(number: int) -> bytes:
-    """A PNG of 1280x720 with the texts and photographs of a shop; 48 kB as WebP, twice what recordings have."""
-    random = numpy.random.default_rng(number // 3)  # three steps on every page of the shop
+    """Return a PNG of 1280x720 with texts and photographs of a shop; 48 kB as WebP, twice the size of recordings."""
+    random = numpy.random.default_rng(number // 3)  # three steps on each page of the shop
     image = Image.new("RGB", (1280, 720), "white")
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, 1280, 64), fill=(24, 60 + number % 120, 110))
@@ -49,7 +49,7 @@ def picture(number: int) -> bytes:
 
 
 def make_submission(folder: Path, count: int) -> int:
-    """``count`` trajectories with their renditions made; alice, bob and chen annotate them. Returns the number."""
+    """Create ``count`` trajectories with renditions for alice, bob and chen; return the submission's primary key."""
     from annotation import ingest, jobs  # noqa: PLC0415 - after the setup
     from annotation.tests import testing  # noqa: PLC0415 - after the setup
 
@@ -72,9 +72,9 @@ def make_submission(folder: Path, count: int) -> int:
 
 @contextmanager
 def served(port: int, make: Callable[[Path], Made]) -> Iterator[tuple[str, Made]]:
-    """Web server, worker and scheduler as `make run` has them, on scratch data; the address and what ``make`` made.
+    """Run web server, worker and scheduler as `make run`, on temporary data; yield the address and ``make``'s result.
 
-    ``make`` gets an empty folder, with an empty database behind it.
+    ``make`` gets an empty folder; the database is empty, too.
     """
     with tempfile.TemporaryDirectory(prefix="webverdict-bench-") as folder:
         scratch.set_up(folder)

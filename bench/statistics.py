@@ -1,7 +1,7 @@
-"""What coefficients of a million labels cost: ``python -m bench.statistics``, a part of `make bench`.
+"""Measure coefficients of a million labels: ``python -m bench.statistics``, a part of `make bench`.
 
-Each case runs in a process of its own, so that its peak memory is its own. Prints a table that says
-which case is over its budget; nothing fails on that, since times depend on the machine.
+Each case runs in a separate process, so that its peak memory is its own. Prints a table that states
+which case is over its budget; this is not a failure, since times depend on the machine.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from evaluations.statistics import (
 
 LABELS = 1_000_000
 RESAMPLES = 2000
-SECONDS, MEGABYTES = 20, 1000  # the budget of alpha with its interval, from the labels on
-SKILLS = (0.6, 0.95)  # the least and the most probability that an annotator knows the true label
+SECONDS, MEGABYTES = 20, 1000  # the budget of alpha with its interval, computed from labels
+SKILLS = (0.6, 0.95)  # lowest and highest probability that an annotator knows the true label
 MISSING = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one case: how many labels, how much of what they were brought down to, and what it took."""
+    """Cost of one case: the numbers of labels and of patterns (or annotators), the seconds and the memory."""
 
     labels: int
     patterns: int
@@ -45,7 +45,7 @@ class Cost:
 
 
 def three_raters() -> list[list[int]]:
-    """The labels of each item, of three raters who miss some."""
+    """Return the labels of each item by three raters who miss some."""
     random = np.random.default_rng(1)
     table = guessed(random, round(LABELS / 3 / (1 - MISSING)) + 1000, np.linspace(*SKILLS, 3))
     table[random.random(table.shape) < MISSING] = -1
@@ -53,7 +53,7 @@ def three_raters() -> list[list[int]]:
 
 
 def fifty_raters() -> list[list[int]]:
-    """Any number of 2 to 50 raters who agree on some items and not on others: as many patterns as can be."""
+    """Return labels of 2 to 50 raters per item who agree on some items only, to get as many patterns as possible."""
     random = np.random.default_rng(2)
     items = LABELS // 26 + 1000
     likely = random.dirichlet((0.7, 0.7, 0.7), items)
@@ -63,7 +63,7 @@ def fifty_raters() -> list[list[int]]:
 
 
 def triplets(annotators: int) -> list[tuple[int, int, int]]:
-    """Item, annotator and label, three annotators an item."""
+    """Return item, annotator and label, with three annotators per item."""
     random = np.random.default_rng(3)
     items = LABELS // 3 + 1
     skill = np.linspace(*SKILLS, annotators)
@@ -74,14 +74,14 @@ def triplets(annotators: int) -> list[tuple[int, int, int]]:
 
 
 def guessed(random: np.random.Generator, items: int, skill: np.ndarray) -> np.ndarray:
-    """(items, raters) labels of raters who know the true one with probability ``skill`` and guess it otherwise."""
+    """Return labels (items, raters) of raters who know the true one with probability ``skill``, or else guess."""
     truth = random.choice(3, (items, 1), p=(0.5, 0.4, 0.1))
     shape = (items, skill.shape[-1])
     return np.where(random.random(shape) < skill, truth, random.integers(0, 3, shape))
 
 
 def alpha(made: Callable[[], list[list[int]]]) -> Cost:
-    """Krippendorff's alpha with its interval, from the labels of each item."""
+    """Measure Krippendorff's alpha with its interval, from the labels of each item."""
     items = made()
     began = time.perf_counter()
     tally = Tally.of_labels(items)
@@ -90,7 +90,7 @@ def alpha(made: Callable[[], list[list[int]]]) -> Cost:
 
 
 def everything(made: Callable[[], list[list[int]]]) -> Cost:
-    """All coefficients, each with its interval, and alpha of each label."""
+    """Measure all coefficients, each with its interval, and alpha of each label."""
     items = made()
     began = time.perf_counter()
     tally = Tally.of_labels(items)
@@ -102,7 +102,7 @@ def everything(made: Callable[[], list[list[int]]]) -> Cost:
 
 
 def competence(model: Callable[[Iterable[tuple[int, int, int]]], object], annotators: int) -> Cost:
-    """Of so many annotators, three of whom label an item."""
+    """Measure ``model`` with this number of annotators, three per item."""
     given = triplets(annotators)
     began = time.perf_counter()
     model(given)
@@ -115,7 +115,7 @@ def cost(labels: int, patterns: int, began: float) -> Cost:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``measure(*arguments)`` runs in a process of its own; ``of_what`` its ``patterns`` are."""
+    """A measurement: ``measure(*arguments)`` runs in a separate process; ``of_what`` names its ``patterns``."""
 
     name: str
     measure: Callable[..., Cost]
@@ -141,7 +141,7 @@ WIDTHS = (30, 12, 32, 8, 9, 24)
 
 
 def row(case: Case) -> tuple[str, ...]:
-    """What a case takes, as a line of the table."""
+    """Format the result as a line of the table."""
     took = run_apart(case.measure, *case.arguments)
     over = took.seconds > SECONDS or took.megabytes > MEGABYTES
     return (

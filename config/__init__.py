@@ -1,4 +1,4 @@
-"""The top floor: settings, URLs, the server and the worker. It may import every app; no app imports it."""
+"""Settings, URLs, the server and the worker. This package may import every app; apps do not import it."""
 
 from config.celery import app as celery_app
 

@@ -1,4 +1,4 @@
-"""Log records: one line each, with the id of their request; and a line for each request at its end."""
+"""Log format with one line per record and the id of its request, and a log line at the end of each request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from config.client_address import client_address
 LONGEST_PATH = 1000  # characters: the system writes a line of up to 4096 bytes in one piece
 PROBES = ("/healthz", "/readyz")
 
-# The secret part of a link by which somebody sets a password. Django logs the path of a refused request, too.
+# The secret part of a link for setting a password. Django also logs the path of a rejected request.
 LINK = re.compile(r"(/join/[^/\s]+/)\S+")
 
 log = logging.getLogger(__name__)
@@ -72,8 +72,8 @@ def _find_person(request: HttpRequest) -> int | None:
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats each record as one line. Line ends become ` | ` and control characters are escaped: nobody can forge a
-    line.
+    """Formatter that writes each record as one line. Line ends become ` | ` and control characters are escaped, so
+    that nobody can forge a line.
 
     The secret of a password link is removed. ``{request}`` is the id of the request that a record belongs to.
     """

@@ -13,7 +13,7 @@ from django.utils.functional import SimpleLazyObject
 
 from annotation.models import Person
 
-LARGE = 6  # digits of a length in bytes; config/Caddyfile passes such bodies on as they arrive
+LARGE = 6  # digits of a length in bytes; config/Caddyfile passes such bodies on while they arrive
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
@@ -32,7 +32,7 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 class SignInBeforeFiles:
     """Middleware that does not read large bodies, such as files, of people who are not signed in.
 
-    The check of CSRF tokens would read them first, however slowly they come. The API looks at a token before the body.
+    The check of CSRF tokens would read them first, however slowly they arrive. The API checks a token before the body.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m config.bucket`: make the bucket of S3_BUCKET when it is missing; docker-compose.yml calls it once."""
+"""`python -m config.bucket`: create the bucket of S3_BUCKET if it is missing; docker-compose.yml calls it once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_FOUND = {"404", "NoSuchBucket", "NotFound"}
 
 
 def make_bucket(storage: Any) -> bool:
-    """True when it was made, False when it was there; anything else raises."""
+    """Return True if the bucket was created, False if it existed; other errors are raised."""
     client, name = storage.connection.meta.client, storage.bucket_name
     try:
         client.head_bucket(Bucket=name)
@@ -29,7 +29,7 @@ def main() -> int:
     django.setup()
     storage = storages["default"]
     if not hasattr(storage, "bucket_name"):
-        sys.stderr.write("S3_BUCKET is not set: there is no bucket to make.\n")
+        sys.stderr.write("S3_BUCKET is not set, so no bucket was created.\n")
         return 1
     word = "was made" if make_bucket(storage) else "is there"
     sys.stdout.write(f"The bucket {storage.bucket_name} {word}.\n")

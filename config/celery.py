@@ -1,4 +1,4 @@
-"""The Celery application: `celery --app config worker`. Jobs live in the modules named `jobs` of the apps."""
+"""The Celery application: `celery --app config worker`. Jobs are in the modules `jobs` of the apps."""
 
 import os
 

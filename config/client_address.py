@@ -1,4 +1,4 @@
-"""The client address of a request, and the address that counts for limits on wrong passwords."""
+"""Client address of a request, and the address to which limits on wrong passwords apply."""
 
 import ipaddress
 
@@ -7,10 +7,10 @@ from django.http import HttpRequest
 
 
 def client_address(request: HttpRequest) -> str:
-    """The address of the peer or, behind BEHIND_PROXY proxies, the one that the outermost of them saw.
+    """Return the address of the peer or, behind BEHIND_PROXY proxies, the one that the outermost proxy saw.
 
     Each proxy appends the address of its own peer to X-Forwarded-For, so only the last BEHIND_PROXY entries are
-    trustworthy; what stands before them was written by the client.
+    trustworthy. The client can forge the entries before them.
     """
     peer: str = request.META.get("REMOTE_ADDR", "")
     seen = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]

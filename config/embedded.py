@@ -1,8 +1,8 @@
-"""`make run`: everything on one machine, in one terminal, and nothing left behind.
+"""`make run`: all processes on one machine, in one terminal; all of them end with it.
 
-Prepares the database, the static files and the demo, then watches over four child processes: the web server, two
-Celery workers and their scheduler. The project's settings and apps are imported after the first checks, so that those
-answer at once.
+Prepares the database, the static files and the demo, then watches four child processes: the web server, two Celery
+workers and their scheduler. The project's settings and apps are imported after the first checks, so that these report
+errors at once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HOST = "127.0.0.1"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until stopped. Exit code 0 after a stop, 1 when it could not start or a child died."""
+    """Run until stopped. Return exit code 0 after a stop, 1 if it could not start or a child died."""
     parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(port: int, parent: int | None = None) -> NoReturn:
-    """Check, prepare, start, watch; ends with Stopped or CannotRun, and then no child is left."""
+    """Check, prepare, start and watch the children; end them all, and raise Stopped or CannotRun."""
     started = time.monotonic()
     if sys.version_info < MINIMUM_PYTHON:
         raise CannotRun(f"Python {sys.version.split()[0]} is too old: WebVerdict needs 3.11 or newer.")
@@ -80,7 +80,7 @@ def run(port: int, parent: int | None = None) -> NoReturn:
 
 def check_port(port: int) -> None:
     if not 0 < port < 2**16:
-        raise CannotRun(f"{port} is not a port: choose one from 1 to 65535, as in: make run PORT=8001")
+        raise CannotRun(f"{port} is not a port. Choose one from 1 to 65535: make run PORT=8001")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -109,13 +109,15 @@ def check_disk(folder: Path) -> None:
 
 @contextmanager
 def only_one(data: Path) -> Iterator[None]:
-    """Two servers on one folder would both take its messages back; the lock ends with the process."""
+    """Lock the folder until the process ends: two servers would both return its taken messages to the queues."""
     data.mkdir(parents=True, exist_ok=True)
     with (data / "run.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotRun(f"WebVerdict already runs on {data}. Stop it first, or set WEBVERDICT_DATA.") from None
+            raise CannotRun(
+                f"WebVerdict is already running on {data}. Stop it first, or set WEBVERDICT_DATA."
+            ) from None
         yield
 
 
@@ -131,19 +133,19 @@ def prepare(data: Path) -> None:
         collect_static(data)
     if is_empty():
         with step("Demo data"):
-            call_command("load_demo", stdout=io.StringIO())  # the logins are printed at the end, at every start
+            call_command("load_demo", stdout=io.StringIO())  # the logins are printed at the end of every start
     connections.close_all()
 
 
 def is_empty() -> bool:
-    """Nothing was uploaded yet, so that the demo is welcome."""
+    """Return whether there are no submissions yet; only then the demo is loaded."""
     from annotation.models import Submission  # noqa: PLC0415 - after the checks
 
     return not Submission.objects.exists()
 
 
 def collect_static(data: Path) -> None:
-    """Collect, hash and compress, unless the sources are those of the last time."""
+    """Collect, hash and compress static files, unless the sources have not changed since the last time."""
     from django.contrib.staticfiles.finders import get_finders  # noqa: PLC0415 - after the checks
     from django.core.management import call_command  # noqa: PLC0415 - after the checks
 
@@ -159,7 +161,7 @@ def collect_static(data: Path) -> None:
 
 
 def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn:
-    """Start the children, say where they are, and wait until one of them or the person ends it."""
+    """Start the children, print the address, and wait until a child dies or the person stops it."""
     from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
 
     return_taken(data / "broker")
@@ -182,22 +184,22 @@ def start_children(children: Children, data: Path, port: int) -> None:
     web = [*module, "gunicorn", "config.wsgi", "--bind", f"{HOST}:{port}", "--workers", "2"]
     web += ["--worker-class", "config.web_worker.Worker", "--threads", "4"]
     web += ["--graceful-timeout", "5", "--no-control-socket"]
-    # Loaded before the fork: gunicorn kills a worker that loads the application for longer than its time-out of 30 s.
+    # Load before the fork: gunicorn kills a worker that loads the application for longer than its time-out of 30 s.
     web.append("--preload")
     web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses
     web += ["--worker-tmp-dir", str(data / "tmp")]
     children.start("The web server", web, data / "log" / "web.log", environment)
     children.start("The worker", worker("webverdict"), data / "log" / "worker.log", environment)
-    # On its own, not inside the worker, where nobody would notice its death.
+    # A separate process: if it died inside the worker, this would go unnoticed.
     beat = [*module, "celery", "--app", "config", "beat", "--pidfile", "", "--loglevel", "INFO"]
     children.start("The scheduler", beat, data / "log" / "scheduler.log", environment)
 
 
 def start_judge_worker(children: Children, data: Path) -> None:
-    """After the web server answers, since nobody waits for it.
+    """Start the judge worker after the web server answers, since people do not wait for it.
 
-    A slice of a judge run takes minutes, and the worker would wait for its end. Told to quit, it waits for the replies
-    to the calls on their way only, and the rows tell the next one what is left.
+    A slice of a judge run takes minutes, and on SIGTERM the worker would wait for its end. On SIGQUIT it only waits for
+    the replies to running calls; the next worker finds the remaining items in the database.
     """
     environment = environment_of_children(data) | {"REMAP_SIGTERM": "SIGQUIT"}
     command = worker("webverdict-judges")
@@ -252,7 +254,7 @@ def welcome(port: int, seconds: float) -> None:
 
 
 def demo_logins() -> list[str]:
-    """`LOGINS` of annotation.demo: (name, password, what the person may do), as lines."""
+    """Return `LOGINS` of annotation.demo as lines: name, password and role."""
     logins = getattr(import_module("annotation.demo"), "LOGINS", ())
     return [f"  {name:<8} {password:<20} {role}" for name, password, role in logins] + [""] * bool(logins)
 
@@ -270,7 +272,7 @@ def step(name: str) -> Iterator[None]:
 
 
 def _settings() -> tuple[Path, bool]:
-    """The folder of the data, and whether this is the production profile."""
+    """Return the data folder, and whether this is the production profile."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     import django  # noqa: PLC0415 - after the checks
     from django.conf import settings  # noqa: PLC0415 - after the checks

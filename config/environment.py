@@ -1,4 +1,4 @@
-"""Read the environment variables that the settings are made of, and the secret key."""
+"""Readers of the environment variables for the settings, and of the secret key."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from django.core.exceptions import ImproperlyConfigured
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 
-# A person waits for every answer of a web server, so it stops waiting for other servers sooner than a worker does.
+# People wait for every answer of a web server, so it stops waiting for other servers sooner than a worker does.
 IN_WEB_SERVER = "config.wsgi" in sys.modules
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable without surrounding white space; set but empty counts as not set."""
+    """Return the variable without surrounding white space; an empty one counts as not set."""
     return os.environ.get(name, "").strip() or default
 
 
 def flag(name: str) -> bool:
-    """True for 1, true, yes, on; False for 0, false, no, off and when it is not set."""
+    """Return True for 1, true, yes, on; False for 0, false, no, off and if it is not set."""
     value = text(name).lower()
     if value not in TRUE | FALSE:
         raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
@@ -35,7 +35,7 @@ def flag(name: str) -> bool:
 
 
 def number(name: str, default: int, least: int = 0) -> int:
-    """A whole number of at least ``least``."""
+    """Return a whole number of at least ``least``."""
     value = text(name, str(default))
     if not value.isdecimal() or int(value) < least:
         raise ImproperlyConfigured(f"{name} must be a whole number of at least {least}, not {value!r}.")
@@ -43,7 +43,7 @@ def number(name: str, default: int, least: int = 0) -> int:
 
 
 def log_level(name: str) -> str:
-    """A level that `logging` knows, in capitals; INFO when it is not set."""
+    """Return a level that `logging` knows, in capitals; INFO if it is not set."""
     value = text(name, "INFO")
     if value.upper() not in logging.getLevelNamesMapping():
         raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING or ERROR, not {value!r}.")
@@ -51,17 +51,17 @@ def log_level(name: str) -> str:
 
 
 def words(name: str) -> list[str]:
-    """The parts between commas, without empty ones."""
+    """Return the parts between commas, without empty ones."""
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
 def address(name: str) -> str:
-    """An http or https address, or nothing. It may hold a secret, which no error shows."""
+    """Return an http or https address, or "". Errors do not show it, because it may contain a secret."""
     value = text(name)
     try:
         parts = urlsplit(value)
         useful = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of a port that is no number
+    except ValueError:  # a port that is not a number
         useful = False
     if value and (not useful or not value.isascii() or not value.isprintable() or " " in value):
         raise ImproperlyConfigured(f"{name} must be one address that begins with http:// or https://.")
@@ -69,16 +69,16 @@ def address(name: str) -> str:
 
 
 def endpoints(name: str) -> dict[str, str]:
-    """Pairs ``name=address`` between commas, as a mapping; a single address without a name is ``default``."""
+    """Return pairs ``name=address`` between commas as a mapping; an address without a name is ``default``."""
     found: dict[str, str] = {}
     for word in words(name):
         key, _, address = word.partition("=") if "=" in word.partition("://")[0] else ("default", "", word)
         parts = urlsplit(address)
-        # The address is shown on pages: a key in it would be shown as well.
+        # Pages show the address, so they would also show a key in it.
         if not key.isidentifier() or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
             raise ImproperlyConfigured(
-                f"{name} must be an address without a name and password in it, or name=address with commas between "
-                f"them; the part for {key!r} is not."
+                f"{name} must be an address without a name and password, or name=address pairs separated "
+                f"by commas. The part for {key!r} is not."
             )
         if key in found:
             raise ImproperlyConfigured(f"{name} has {key!r} twice.")
@@ -103,7 +103,7 @@ def make_private(folder: Path) -> None:
 
 
 def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:
-    """The key that signs sessions: `given`, else the content of `file`, else one made once in `kept_in`."""
+    """Return the key that signs sessions: `given`, else the content of `file`, else one created once in `kept_in`."""
     if given:
         return given
     if file:
@@ -126,7 +126,7 @@ def _read_secret(file: Path) -> str:
 
 
 def _write_secret_once(file: Path) -> None:
-    """Web server and worker may start together: the first complete file wins, nobody sees half a key."""
+    """Create the key file. Web server and worker may start together: the first complete file wins."""
     descriptor, temporary = tempfile.mkstemp(dir=file.parent, prefix=".secret_key")  # mode 0600
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(secrets.token_urlsafe(64))

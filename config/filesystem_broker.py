@@ -1,14 +1,14 @@
 """A Celery broker of plain files, for one machine without Redis.
 
-kombu's own filesystem transport writes a message under its final name, so a reader can take half of it, and
-removes a message when it is taken, so a killed worker takes it along. Here a message is renamed into place when
-it is complete, and lies in `taken/` until it is acknowledged:
+kombu's own filesystem transport writes a message under its final name, so a reader can take half of it. It removes
+a message when it is taken, so the message is lost if the worker is killed. Here a complete message is renamed into
+place, and stays in `taken/` until it is acknowledged:
 
     <folder>/writing/<name>          not complete yet
     <folder>/queues/<queue>/<name>   waiting; names sort by the time of sending
     <folder>/taken/<queue>/<name>    with a consumer; `return_taken` puts them back after a crash
 
-A rename inside one file system is atomic and exactly one of several readers succeeds with it.
+A rename inside one file system is atomic, and exactly one of several readers succeeds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Payload = dict[str, Any]
 
 
 class QoS(virtual.QoS):
-    """Forgets the file of a message when the message is done with."""
+    """Quality of service that removes the file of a message after its acknowledgement or rejection."""
 
     def ack(self, delivery_tag: str) -> None:
         super().ack(delivery_tag)
@@ -40,7 +40,7 @@ class QoS(virtual.QoS):
 
 
 class Channel(virtual.Channel):
-    """One consumer's or producer's view of the folder named by the transport option `folder`."""
+    """A channel of one consumer or producer to the folder in the transport option `folder`."""
 
     QoS = QoS
 
@@ -62,7 +62,7 @@ class Channel(virtual.Channel):
         return message
 
     def forget(self, delivery_tag: str) -> None:
-        """Remove the file of a message that needs no second delivery."""
+        """Remove the file of a message that must not be delivered again."""
         if (file := self._files.pop(delivery_tag, None)) is not None:
             file.unlink(missing_ok=True)
 
@@ -86,7 +86,7 @@ class Channel(virtual.Channel):
 
     def _restore(self, message: Any) -> None:
         """Put a message back. The base class copies it; the copy comes first, so that nothing can be lost."""
-        # Celery gives up on a job that lost its worker twice; it looks for the mark here.
+        # Celery gives up on a job that lost its worker twice; it reads this flag.
         message.properties["delivery_info"]["redelivered"] = True
         super()._restore(message)
         self.forget(message.delivery_tag)
@@ -115,7 +115,7 @@ class Transport(virtual.Transport):
         self.state = self.global_state
 
     def drain_events(self, connection: Any, timeout: float | None = None, **kwargs: Any) -> None:
-        """Return to the caller soon: a Celery worker looks between two calls whether it was asked to stop."""
+        """Return after at most `PATIENCE`: a Celery worker checks between two calls whether it was asked to stop."""
         patience = None if timeout is None else min(timeout, PATIENCE)
         super().drain_events(connection, timeout=patience, **kwargs)
 
@@ -135,7 +135,7 @@ def write_message(folder: Path, queue: str, payload: Payload) -> None:
 
 
 def return_taken(folder: Path) -> int:
-    """Put back what consumers took and never acknowledged; returns how many. Only while no consumer runs."""
+    """Return unacknowledged messages to their queues, and their number. Call it only while no consumer runs."""
     files = sorted((folder / "taken").glob("*/*.json"))
     for file in files:
         payload: Payload = json.loads(file.read_text(encoding="utf-8"))

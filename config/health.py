@@ -1,7 +1,7 @@
-"""/healthz: is the process alive; /readyz: can it do its work.
+"""Probes: /healthz reports that the process is alive, /readyz that it can work.
 
-They are answered by a middleware before all others, since a load balancer's probe comes by address, in plain HTTP
-and without a host name that we allow. Neither answer holds an address, a name or a message of a part.
+A middleware before all others answers them, since the probe of a load balancer uses an address, plain HTTP and a host
+name that is not allowed. Neither answer contains an address, a host name or a message of a part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
 from config.celery import app
 
-TIME_LIMIT = 3.0  # seconds for each part; they are asked at the same time
+TIME_LIMIT = 3.0  # seconds for each part; parts are checked at the same time
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def check_storage() -> None:
         folder = Path(settings.MEDIA_ROOT)
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
-            raise PermissionError("The folder of the images is not writable.")
+            raise PermissionError("The image folder is not writable.")
 
 
 CHECKS: dict[str, Callable[[], None]] = {

@@ -1,4 +1,4 @@
-"""Start, watch and stop the child processes of `make run`, so that none is ever left behind."""
+"""Start, watch and stop the child processes of `make run`, so that all of them always end."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-STOP_LIMIT = 10.0  # seconds for a job to finish; it is done again at the next start otherwise
-LOG_LIMIT = 5 * 1024**2  # bytes; a longer log is put aside at the start
+STOP_LIMIT = 10.0  # seconds for a job to finish; otherwise it runs again at the next start
+LOG_LIMIT = 5 * 1024**2  # bytes; a longer log is renamed at the start
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class CannotRun(Exception):
-    """Why it does not start, in one line for the person at the terminal."""
+    """Reason why the server does not start, in one line for the person at the terminal."""
 
 
 class Stopped(BaseException):
-    """The person or the system asked to stop. Not an Exception: nothing on the way may swallow it."""
+    """Request of the person or the system to stop. Not an Exception, so that no handler catches it by mistake."""
 
 
 class Child:
-    """A server in a process group of its own, so that Ctrl-C reaches us first and its helpers can be found."""
+    """A server in its own process group, so that Ctrl-C reaches us first and its child processes can be found."""
 
     def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str], guard: int) -> None:
         self.name, self.log = name, log
@@ -72,7 +72,7 @@ class Children(list[Child]):
         self._guard = guard
 
     def start(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> Child:
-        """No stop between the fork and the moment when the child is listed; the child lifts the block itself."""
+        """Start a child. Signals are blocked until it is listed; the child itself removes its block."""
         with _no_signals():
             self.append(Child(name, command, log, environment, self._guard))
         return self[-1]
@@ -94,7 +94,7 @@ def stopping_children() -> Iterator[Children]:
         yield children
     finally:
         stop(children)
-        # It ends what a signal at a bad moment kept us from ending.
+        # The guard ends children that we did not end because a signal came at a bad moment.
         guard.stdin.close()
         guard.wait()
 
@@ -127,7 +127,7 @@ def check_alive(children: list[Child]) -> None:
 
 
 def stop(children: list[Child]) -> None:
-    """Ask politely, wait, then kill what is left of each group. A second Ctrl-C kills at once."""
+    """Terminate each child, wait, then kill the rest of each group. A second Ctrl-C kills at once."""
 
     def at_once(number: int, frame: FrameType | None) -> None:
         for child in children:
@@ -146,9 +146,9 @@ def stop(children: list[Child]) -> None:
 
 
 def parent_was_asked_to_stop(parent: int) -> bool:
-    """GNU make, when it alone gets SIGINT or SIGHUP, passes nothing on and waits for us, inside its handler.
+    """Return whether GNU make got SIGINT or SIGHUP. If only make gets one, it does not pass it on and waits for us.
 
-    While it is there the signal is blocked, which Linux shows in /proc; elsewhere this is never true.
+    It waits inside its handler, where the signal is blocked, which Linux shows in /proc. Elsewhere return False.
     """
     try:
         status = Path(f"/proc/{parent}/status").read_text(encoding="utf-8")
@@ -168,9 +168,9 @@ def _no_signals() -> Iterator[None]:
 
 
 def _prepare_child(guard: int) -> None:
-    """Between fork and exec: tell the guard, which sees the pipe end only when exec has closed it here too."""
+    """Tell the guard, between fork and exec. The guard sees the end of the pipe only after exec closes it here too."""
     os.write(guard, b"%d\n" % os.getpid())
-    # A Python handler only records the signal here, and exec discards it: the child would not end.
+    # A Python handler would only record the signal here, and exec would discard it: the child would not end.
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
@@ -186,7 +186,7 @@ def _signal_group(group: int, number: int) -> bool:
 
 
 def die_with(parent: int) -> Callable[[], None]:
-    """What a process calls to be stopped when `parent` is killed; only Linux can do that."""
+    """Build the function that a process calls to be stopped when `parent` is killed; Linux only."""
     prctl: Callable[..., int] | None = None
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl

@@ -1,4 +1,4 @@
-"""How the image store talks to S3: for the settings, and for the test that proves them against a server."""
+"""S3 client settings of the image store, also used by the test against a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from botocore.config import Config
 
 BACKEND = "config.store.Store"
 
-# Botocore waits another second for the permission to send a body, and up to a second before it tries again. Its option
+# Botocore waits another second for the permission to send a body, and up to a second before a retry. Its option
 # `max_attempts` does not count the first attempt.
 IMPATIENT = Config(connect_timeout=2, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 2})
 PATIENT = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 3})
@@ -40,10 +40,10 @@ def s3_options(
         "access_key": access_key or None,
         "secret_key": secret_key or None,
         "region_name": region or None,
-        "default_acl": None,  # the bucket's own rule: private
+        "default_acl": None,  # the rule of the bucket applies: private
         "file_overwrite": True,  # a name is the hash of its content: writing it twice writes the same bytes
         "querystring_auth": True,
-        "max_memory_size": 16 * 1024**2,  # bytes; larger files are read through the disk
+        "max_memory_size": 16 * 1024**2,  # bytes; larger files are buffered on the disk
         "impatient": in_web_server,
         "client_config": (IMPATIENT if in_web_server else PATIENT).merge(common),
     }

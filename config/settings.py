@@ -1,8 +1,8 @@
-"""Settings of WebVerdict: one file, driven by the environment; docs/reference/settings.md lists every variable,
-with the comment `#:` that stands above it here.
+"""Settings of WebVerdict, from environment variables; docs/reference/settings.md lists every variable, with the
+comment `#:` above it here.
 
-With nothing set this is the embedded profile: SQLite, a broker of files and local images, all in one folder.
-DATABASE_URL makes it the production profile: nothing is guessed, and only HTTPS is served.
+Without variables this is the embedded profile: SQLite, a broker of files and local images, all in one folder.
+DATABASE_URL selects the production profile: required values have no defaults, and only HTTPS is served.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "axes.middleware.AxesMiddleware",  # last, as its manual asks
+    "axes.middleware.AxesMiddleware",  # last, as its manual requires
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -141,10 +141,10 @@ else:
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": DATABASE_FILE,
             "OPTIONS": {
-                # A transaction that reads and then writes fails at once under DEFERRED when another one wrote.
+                # With DEFERRED, a transaction that reads and then writes fails at once if another one wrote.
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
-                # secure_delete: what was deleted is overwritten, since people can be erased.
+                # secure_delete: deleted data is overwritten, since people can be erased.
                 "init_command": "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON; "
                 "PRAGMA secure_delete = ON",
             },
@@ -168,7 +168,7 @@ else:
 
 # --- Files ---------------------------------------------------------------------------------------------------
 
-MEDIA_URL = "/never-served/"  # originals are not for browsers, whatever serves this
+MEDIA_URL = "/never-served/"  # never serve originals to browsers
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
@@ -237,7 +237,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused attempt checks no password, so it does not count
 AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # who signed in when, and from where, is of no use here: failed attempts are enough
+AXES_DISABLE_ACCESS_LOG = True  # times and addresses of successful sign-ins are not needed
 AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
 # Failures are stored with the fields of their form, except these.
 AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password1", "new_password2"]
@@ -292,7 +292,7 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 50,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "annotation.problem_details.handle",
-    "URL_FORMAT_OVERRIDE": None,  # ?format= is an unknown parameter like any other, refused after the sign-in
+    "URL_FORMAT_OVERRIDE": None,  # ?format= is an unknown parameter like any other, rejected after the sign-in
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "WebVerdict",
@@ -303,7 +303,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
-    # Several things have a kind: without a name of its own the schema would number them.
+    # Several models have a kind: without a name here, the schema would number them.
     "ENUM_NAME_OVERRIDES": {"ExpectationKind": "judges.models.Expectation.Kind"},
 }
 
@@ -313,10 +313,10 @@ BROKER_FOLDER = DATA / "broker"
 if REDIS_URL:
     CELERY_BROKER_URL = REDIS_URL
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
-        # Seconds until a message that was taken and never acknowledged is given to somebody else; longer than
-        # any job, or a long import would run twice.
+        # Seconds until an unacknowledged message is delivered to another worker; longer than any job, or a long
+        # import would run twice.
         "visibility_timeout": 3600,
-        # Seconds between two looks for lost messages, and looks per scan: the defaults notice after 100 seconds.
+        # Seconds between two checks for lost messages, and checks per scan: the defaults notice after 100 seconds.
         "unacked_restore_interval": 5,
         "unacked_restore_throttle": 1,
         "global_keyprefix": "webverdict:",
@@ -329,17 +329,17 @@ else:
     CELERY_BROKER_TRANSPORT = "config.filesystem_broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.1}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A page that sends a message must answer soon without a broker; the rows are the truth, and are queued again.
+# A page that sends a message must answer soon even without a broker; jobs are queued again from their rows.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0, "interval_max": 0.1}
-CELERY_RESULT_BACKEND = None  # the state of a job lives in our tables
+CELERY_RESULT_BACKEND = None  # the state of a job is in our tables
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
-CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last words of a killed pool process, before its job is sent again
+CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last messages of a killed pool process, before its job is sent again
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "webverdict"
-# A judge run may take hours, and mostly waits: it must not keep imports waiting, so it has a worker of its own.
-# So must what reads uploads stay without a way outside: anchors are published by the worker that has one.
+# A judge run may take hours and mostly waits: it must not delay imports, so it has its own worker. The worker that
+# reads uploads must not have access to the internet, so the judge worker publishes anchors.
 CELERY_TASK_ROUTES = {
     "judges.jobs.work_on": {"queue": "webverdict-judges"},
     "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
@@ -365,7 +365,7 @@ if ANCHOR_MINUTES:
     CELERY_BEAT_SCHEDULE["publish-anchors"] = {
         "task": "evaluations.jobs.publish_anchors",
         "schedule": ANCHOR_MINUTES * 60.0,
-        "options": {"expires": ANCHOR_MINUTES * 60},  # where nobody works on this queue, one message waits and not many
+        "options": {"expires": ANCHOR_MINUTES * 60},  # so only one message waits if the queue has no worker
     }
 
 # --- Log -----------------------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ LOGGING = {
     #: record.
     "root": {"handlers": ["stderr"], "level": environment.log_level("LOG_LEVEL")},
     "loggers": {
-        # Django gives this one handlers of its own; without this a record would be written twice.
+        # Django adds its own handlers to these; without this a record would be written twice.
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
     },

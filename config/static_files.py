@@ -1,10 +1,10 @@
-"""Static files under names that carry their digest, so that a browser never asks for one twice."""
+"""Storage of static files under names with their digest, so that browsers can cache them for good."""
 
 from __future__ import annotations
 
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-# Django can do this for every *.js; the scripts of libraries name files that they do not bring.
+# Django can do this for every *.js, but scripts of libraries name files that are not included.
 OWN_MODULES = (
     "js/*.js",
     (
@@ -15,6 +15,6 @@ OWN_MODULES = (
 
 
 class HashedStaticFiles(CompressedManifestStaticFilesStorage):
-    """Our modules name each other by digest, too: otherwise all but a page's first would expire after a minute."""
+    """Storage in which our modules import each other by digest. Otherwise imported modules expire after a minute."""
 
     patterns = (*CompressedManifestStaticFilesStorage.patterns, OWN_MODULES)

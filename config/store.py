@@ -25,12 +25,12 @@ from config.s3 import PATIENT
 THREADS = 2  # of one process; half of those that the Dockerfile starts
 PATIENCE = 0.5  # seconds; a healthy store answers within some 10 ms
 PAUSE = 10.0  # seconds
-LARGE = 16 * 1024**2  # bytes; moving more takes seconds to minutes and says nothing about the store
+LARGE = 16 * 1024**2  # bytes; a larger transfer takes seconds to minutes and does not show whether the store hangs
 SILENT = (botocore.ConnectionError, botocore.HTTPClientError, RetriesExceededError)
 
 
 class StoreUnavailable(botocore.BotoCoreError):
-    """The store does not answer, so it was not called."""
+    """Error: the store does not answer, so it was not called."""
 
     fmt = "The file store does not answer. Try again in a few seconds."
 
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for a free place and hold it. Raises StoreUnavailable without an answer of the store or a free place."""
+        """Wait for a free place and take it; raise StoreUnavailable without an answer of the store or a free place."""
         turn = self._take()
         silent = False
         try:
@@ -79,9 +79,9 @@ class Turns:
 
 
 class Store(S3Storage):
-    """``impatient`` is true in a web server. It reads a file completely when it opens it, within one turn.
+    """The store. In a web server ``impatient`` is true: opening a file reads it completely, within one turn.
 
-    Large files are saved and read outside of the turns: two of them would refuse every screenshot meanwhile.
+    Large files are saved and read outside of the turns: two of them would block every screenshot meanwhile.
     """
 
     _turns = Turns()  # shared by the process, because each thread may create its own store

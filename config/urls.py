@@ -1,4 +1,4 @@
-"""Every address of the application. /healthz and /readyz are answered earlier, by `config.health`."""
+"""All addresses of the application except /healthz and /readyz, which `config.health` answers earlier."""
 
 from django.contrib import admin
 from django.urls import include, path, re_path

@@ -1,7 +1,7 @@
-"""gunicorn's worker with threads, in which slow clients and busy threads keep nobody waiting for long.
+"""gunicorn's worker with threads, protected from slow clients and busy threads.
 
-A connection takes a thread once its first bytes are there. From then on the server waits `GRACE` seconds in all for the
-request, and more for each byte that comes. The main thread waits for no client. `/healthz` has a thread of its own.
+A connection takes a thread once its first bytes have arrived. Then the server waits for the request `GRACE` seconds in
+total, and longer for each byte received. The main thread never waits for a client. `/healthz` has its own thread.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from typing import Any
 from gunicorn.workers.gthread import ThreadWorker
 
 GRACE = 10.0  # seconds of waiting for a request, with its body
-REST = 2.0  # seconds of waiting for the rest of a body that is not wanted, and for its sender to close the connection
+REST = 2.0  # seconds of waiting for the rest of an ignored body, and for its sender to close the connection
 LEAST_RATE = 16 * 1024  # bytes per second in the long run; a package of 4 GiB may take three days
 PROBE = b"GET /healthz "
 
 
 class TimedSocket:
-    """Reads from a socket until waiting has taken ``grace`` seconds, and one more for each ``rate`` bytes."""
+    """Socket that can be read until waiting has taken ``grace`` seconds, and one more for each ``rate`` bytes."""
 
     def __init__(self, connection: socket.socket, grace: float = GRACE, rate: float = LEAST_RATE) -> None:
         self._socket, self._left, self._rate = connection, grace, rate
 
     def recv(self, size: int) -> bytes:
-        """Raise a ConnectionResetError, which gunicorn takes for a client that has left, when the time is over."""
+        """Read bytes; raise ConnectionResetError after the time, which gunicorn handles like a client that left."""
         started = time.monotonic()
         self._socket.settimeout(max(self._left, 0.001))
         try:
             data = self._socket.recv(size)
         except TimeoutError:
             self._left = 0.0
-            raise ConnectionResetError(errno.ECONNRESET, "The request came too slowly.") from None
+            raise ConnectionResetError(errno.ECONNRESET, "The request arrived too slowly.") from None
         finally:
             self._socket.settimeout(None)
         self._left += len(data) / self._rate - (time.monotonic() - started)
@@ -60,7 +60,7 @@ class Worker(ThreadWorker):
             super().enqueue_req(conn)
 
     def _wait_for_data(self, conn: Any) -> None:
-        """As `finish_request` does with a connection whose thread has waited in vain."""
+        """Poll for data, as `finish_request` does for a connection whose thread got none."""
         conn.sock.setblocking(False)
         conn.timeout = time.monotonic() + GRACE
         self.pending_conns.append(conn)
@@ -84,9 +84,9 @@ class Worker(ThreadWorker):
 def _end(conn: Any) -> None:
     """Let the sender of a body read the response before its connection is closed.
 
-    Closing it earlier would reset the connection while it sends, and it, or a proxy, would lose the response.
-    `finish_request` waits likewise for every client, two seconds in the main thread, where all others would wait: after
-    this it finds nothing to wait for.
+    Closing it earlier would reset the connection while the client sends, so the client or a proxy would lose the
+    response. `finish_request` waits in the same way, two seconds in the main thread, which would delay all other
+    clients. After this function it has no reason to wait.
     """
     request = getattr(conn.parser, "mesg", None)
     with suppress(OSError):
@@ -102,5 +102,5 @@ def _end(conn: Any) -> None:
 def _is_probe(conn: Any) -> bool:
     try:
         return bool(conn.sock.recv(len(PROBE), socket.MSG_PEEK | socket.MSG_DONTWAIT) == PROBE)
-    except (OSError, ValueError):  # the client has left; TLS cannot be peeked into
+    except (OSError, ValueError):  # the client has left; TLS does not support peeking
         return False

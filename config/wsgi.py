@@ -1,4 +1,4 @@
-"""The web application, as gunicorn serves it."""
+"""The web application that gunicorn serves."""
 
 import gc
 import logging
@@ -15,15 +15,15 @@ application = get_wsgi_application()
 
 if settings.PRODUCTION and not settings.BEHIND_PROXY:
     logging.getLogger(__name__).warning(
-        "BEHIND_PROXY is 0. Without a proxy that passes on complete requests, slow clients can hold every thread: see "
-        "docs/operator.md, Large and slow requests."
+        "BEHIND_PROXY is 0. Without a proxy that only passes on complete requests, slow clients can "
+        "block every thread: see docs/operator.md, Large and slow requests."
     )
 
 scratch.sweep()  # uploads of killed web servers
 
-# Every page is loaded before the first request, which would wait for it. What is loaded stays for good: the collector
-# need not look at it again, nor run every 700 objects, when a report of thousands of trajectories makes a hundred
-# thousand; that was a quarter of its time.
+# Load every page now, so that the first request does not wait. Loaded objects are permanent: the garbage collector need
+# not check them again. It need not run every 700 objects either: a report of thousands of trajectories creates 100,000,
+# and collection took a quarter of its time.
 len(get_resolver().url_patterns)
 gc.freeze()
 gc.set_threshold(50_000, 20, 20)

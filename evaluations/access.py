@@ -1,8 +1,8 @@
-"""Permission-checked lookups of figures and audits. The independence rule of `annotation.access` holds here too.
+"""Permission-checked lookups of figures and audits. The independence rule of `annotation.access` applies here too.
 
-A submission is reported to its maintainers and auditors, once it is frozen. A benchmark is reported to those who may
-see its imported judgments, and counts only the submissions that they maintain themselves. An audit is read by its
-auditors, unless they label a sample of the same review again.
+Maintainers and auditors of a submission may see its figures after the freeze. Figures of a benchmark are for people who
+may see its imported judgments, and count only the submissions that they maintain themselves. Auditors may see an audit
+unless they label a sample of the same review again.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from judges.models import Judge, Judgment
 
 
 def reported_for(person: Any, pk: int) -> Submission:
-    """A submission for its readers, frozen or not: the page of one that is not says so and computes nothing."""
+    """Return a submission for its readers, frozen or not. The page of an unfrozen submission computes no figures."""
     return access.submission_for(person, pk, *access.READERS)
 
 
 def submission_cases(submission: Submission) -> list[Case]:
-    """The cases of a submission from `reported_for`; PermissionDenied before the freeze, whoever asks."""
+    """Return the cases of a submission from `reported_for`; PermissionDenied before the freeze for everybody."""
     if submission.frozen_at is None:
-        raise PermissionDenied("The submission is not frozen: nobody may see figures of its labels yet.")
+        raise PermissionDenied("The submission is not frozen: figures of its labels cannot be shown yet.")
     return cases.of_submission(submission)
 
 
 def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
-    """A benchmark, and the cases of it that the person may see figures of.
+    """Return a benchmark, and its cases whose figures the person may see.
 
-    These are the frozen submissions that the person maintains, practice left out, and the labels made elsewhere, on
-    their trajectory where the person maintains it. Unknown (404) to people who do not keep the benchmark's catalogue,
-    refused (403) to those who review an open submission of it.
+    These are the frozen submissions that the person maintains, without practice, and the imported labels. Imported
+    labels are linked to their trajectory if the person maintains it. Http404 for people who do not manage the
+    benchmark's catalogue, PermissionDenied (403) for those who review an open submission of it.
     """
     benchmark = find_benchmark(person, slug)
     maintained = list(access.submissions_maintained_by(person).filter(benchmark=benchmark))
@@ -51,17 +51,17 @@ def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tup
 
 
 def imported_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
-    """The labels made elsewhere alone, for whom `benchmark_cases` are, whatever was reviewed here."""
+    """Return only the imported labels, whatever was reviewed here, with the permissions of `benchmark_cases`."""
     benchmark = find_benchmark(person, slug)
     maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark)
     return benchmark, link_trajectories(cases.of_imported(benchmark, rules), maintained)
 
 
 def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
-    """`benchmark_cases`, then those of agents that only judges have spoken about, for the leaderboard of agents.
+    """Return `benchmark_cases`, then the cases of agents that have only judgments, for the leaderboard of agents.
 
     These are judged trajectories of the person's own open submissions, and imported judgments without a trajectory.
-    They come without labels, whatever people have said by then: a maintainer sees judgments at any time.
+    They come without labels, even if people have labelled them: a maintainer may see judgments at any time.
     """
     benchmark, found = benchmark_cases(person, slug, rules)
     maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark, practice=False)
@@ -74,7 +74,7 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
         Case(agent, task, level, website, (), None, 0, trajectory, submission, attempt=attempt or 1)
         for trajectory, submission, attempt, agent, task, level, website in rows.values_list(*columns).distinct()
     ]
-    # A judgment without a trajectory speaks for the only one of its task and agent: that case is there already.
+    # A judgment without a trajectory counts for the only trajectory of its task and agent, which is already a case.
     placed = {(case.task_id, case.agent) for case in judged if case.trajectory is not None}
     names, agents = {case.agent_name for case in found}, {case.agent for case in found}
     return benchmark, found + [
@@ -89,9 +89,9 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
 
 
 def audits_for(person: Any) -> QuerySet[Audit]:
-    """The audits that the person reads, newest first, with samples, decisions and checks: three queries, however many.
+    """Return the person's audits, newest first, with samples, decisions and checks, in three queries.
 
-    None of a review of which they label a sample again.
+    Audits of a review are left out if the person labels a sample of it again.
     """
     read = access.submissions_audited_by(person).order_by().values("pk")
     found = Audit.objects.filter(submission__in=read).select_related(
@@ -104,7 +104,7 @@ def audits_for(person: Any) -> QuerySet[Audit]:
 
 
 def audit_for(person: Any, pk: int) -> Audit:
-    """An audit for its auditors; unknown to everybody else."""
+    """Return an audit for its auditors; Http404 for everybody else."""
     found = audits_for(person).filter(pk=pk).first()
     if found is None:
         raise Http404("No such audit.")
@@ -116,7 +116,7 @@ def bundle_uploads_for(person: Any) -> QuerySet[BundleUpload]:
 
 
 def bundle_upload_for(person: Any, pk: Any) -> BundleUpload:
-    """An upload for who sent it, as long as they may send one; unknown to everybody else."""
+    """Return an upload for its uploader, while they may still upload; Http404 for everybody else."""
     access.require_creator(person)
     found = bundle_uploads_for(person).filter(pk=pk).first()
     if found is None:
@@ -125,23 +125,23 @@ def bundle_upload_for(person: Any, pk: Any) -> BundleUpload:
 
 
 def claims_may_be_shown(submission: Submission) -> bool:
-    """Return whether maintainers may see the claims and findings of the bundle, which tell of labels.
+    """Return whether maintainers may see the claims and findings of the bundle, which reveal labels.
 
-    Before the freeze somebody may still label, and nobody ever labels a practice submission.
+    Before the freeze somebody may still label. A practice submission never takes labels.
     """
     return submission.frozen_at is not None and not submission.practice
 
 
 def judge_named(text: str, allowed: Iterable[Judge]) -> Judge:
-    """The judge that "name@2" names among ``allowed``; "name" is its newest version there. Http404 for any other."""
+    """Return the judge with the name "name@2", or the newest version for "name", among ``allowed``; else Http404."""
     judges = list(allowed)
     named = [judge for judge in judges if text == f"{judge.name}@{judge.version}"]
     newest = sorted((judge for judge in judges if judge.name == text), key=lambda judge: -judge.version)
     for judge in named or newest:
         return judge
-    raise Http404("This judge has said nothing about these cases.")
+    raise Http404("This judge has no judgments of these cases.")
 
 
 def name_of(judge: Judge) -> str:
-    """The name that finds exactly this version: unlike ``str(judge)`` it has the number of the first one too."""
+    """Return the name with the version. Unlike ``str(judge)`` it includes the number of the first version too."""
     return f"{judge.name}@{judge.version}"

@@ -1,4 +1,4 @@
-"""The agreement of people as tables: for pages, CSV and terminals, all from one `Agreement`."""
+"""Tables of the agreement of people for pages, CSV and terminals, all from one `Agreement`."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ from evaluations.measures import RAW_AGREEMENT, under_rules
 from evaluations.naming import failure_type_name
 from evaluations.tables import Column, Table, Value, tabulate
 
-TINY = 1e-9  # no number of trajectories
+TINY = 1e-9  # tolerance for rounding errors in a number of trajectories
 
 COUNTS = (
     Column("Labelled", "count", "Trajectories with a blind label.", "n_items"),
-    Column("Complete", "count", "Those with every label that is asked for.", "n_complete"),
-    Column("Pairable", "count", "Those with two labels or more: the coefficients rest on them.", "n_pairable"),
+    Column("Complete", "count", "Trajectories with every required label.", "n_complete"),
+    Column(
+        "Pairable", "count", "Trajectories with two labels or more: coefficients are computed from them.", "n_pairable"
+    ),
 )
 RAW = replace(RAW_AGREEMENT.column, of="raw_agreement")
 COEFFICIENTS = (
@@ -42,16 +44,17 @@ LABEL_ALPHAS = tuple(
     Column(
         f"Alpha of {name.lower()}",
         "coefficient",
-        f"Alpha of {name.lower()} against the other two verdicts: whether people draw this line at the same place.",
+        f"Alpha of {name.lower()} against the other two verdicts: agreement on this distinction.",
         ("per_label", verdict),
     )
     for verdict, name in VERDICT_NAMES.items()
 )
 GROUP_COLUMNS = (*COUNTS, *COEFFICIENTS, *LABEL_ALPHAS)
 INTERVALS = (
-    "Intervals are 95 %: of raw agreement and the coefficients by resampling trajectories (bootstrap), of shares by "
-    "Wilson's formula. Where several agents did the same tasks, whole tasks are resampled, because trajectories of one "
-    "task are alike. There is none where too few trajectories carry the figure, or where resampling never changes it."
+    "Intervals are 95%: of raw agreement and the coefficients by resampling trajectories (bootstrap), of "
+    "shares by Wilson's formula. If several agents did the same tasks, whole tasks are resampled, "
+    "because trajectories of one task are alike. A figure has no interval if too few trajectories "
+    "contribute to it, or if resampling never changes it."
 )
 PUBLISHED = "As in published tables: figures rounded to four digits, without intervals."
 
@@ -64,7 +67,7 @@ def tables(agreement: Agreement) -> list[Table]:
     return [*found, informed(agreement.informed), informed_reasons(agreement.informed)]
 
 
-# --- how much people agree -------------------------------------------------------------------------------------------
+# --- agreement -------------------------------------------------------------------------------------------------------
 
 
 def overall(agreement: Agreement) -> Table:
@@ -75,21 +78,21 @@ def overall(agreement: Agreement) -> Table:
 
 
 def outcomes(agreement: Agreement) -> Table:
-    """How the labels of complete cases fell, over all and in every level and agent."""
+    """Return the outcomes of complete cases, over all and by level and agent."""
     columns = (
         Column("Of", of="name"),
-        Column("Complete", "count", "Trajectories with every label that is asked for.", "n_complete"),
+        Column("Complete", "count", "Trajectories with every required label.", "n_complete"),
         Column("Unanimous", "rate", "All labels are the same verdict.", "outcomes.unanimous"),
         Column(
             "A majority", "rate", "More than half of the labels are the same verdict, not all.", "outcomes.majority"
         ),
         Column("No majority", "rate", "No verdict has more than half of the labels.", "outcomes.split"),
     )
-    return tabulate("outcomes", "How the labels of a trajectory fall", columns, outcome_rows(agreement))
+    return tabulate("outcomes", "Distribution of labels per trajectory", columns, outcome_rows(agreement))
 
 
 def outcome_rows(agreement: Agreement) -> list[Group]:
-    """All cases together, then each level and each agent where there are several."""
+    """Return all cases together, then each level, and each agent if there are several."""
     kinds = [agreement.groups.get(kind, []) for kind in ("level", "agent")]
     return [agreement.overall, *(group for found in kinds if len(found) > 1 for group in found)]
 
@@ -101,10 +104,10 @@ def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) ->
     notes = []
     if chosen:
         notes.append(
-            "Trajectories for which a blind label names the type; one can be in several rows. Somebody saw a failure "
-            "in each: compare the types with each other, not with the rest. It is the agreement on verdicts, not on "
-            "the type. There is no coefficient, because the rows are chosen by what was said, and a correction for "
-            "chance would mislead."
+            "Trajectories for which a blind label names the type; one can be in several rows. At least "
+            "one label of each is failure: compare the types with each other, not with the rest. The "
+            "figures are agreement on verdicts, not on the type. There is no coefficient, because the "
+            "rows are chosen by their labels, and a correction for chance would mislead."
         )
     if len(found) > groups.MOST_INTERVALS and rules is Rules.DEFAULT:
         notes.append(f"The {groups.MOST_INTERVALS} with the most trajectories have intervals.")
@@ -113,55 +116,57 @@ def by_group(kind: str, found: Sequence[Group], rules: Rules = Rules.DEFAULT) ->
 
 
 def group_name(kind: str, name: str) -> str:
-    """A group as people read it: failure types by their names of the protocol."""
+    """Return the displayed name of a group; failure types have the names of the protocol."""
     return failure_type_name(name) if kind == "failure type" else name
 
 
-# --- who says it -----------------------------------------------------------------------------------------------------
+# --- annotators ------------------------------------------------------------------------------------------------------
 
 OF_TWO = (
-    Column("Raw agreement", "rate", "How often the two say the same.", "raw_agreement"),
-    Column("Cohen kappa", "coefficient", "Agreement beyond chance, with each one's own share of verdicts.", "kappa"),
-    Column("Alpha", "coefficient", "Krippendorff's alpha of the two alone.", "alpha"),
+    Column("Raw agreement", "rate", "How often the two agree.", "raw_agreement"),
+    Column(
+        "Cohen kappa", "coefficient", "Agreement beyond chance, with each annotator's own share of verdicts.", "kappa"
+    ),
+    Column("Alpha", "coefficient", "Krippendorff's alpha of these two annotators.", "alpha"),
 )
 
 
 def first_against_second(agreement: Agreement) -> Table:
-    """One row; none where no labels were made elsewhere, or no case has two of them."""
-    columns = (Column("Trajectories", "count", "With two imported labels or more.", "n"), *OF_TWO)
+    """Return one row; no row without imported labels, or if no case has two of them."""
+    columns = (Column("Trajectories", "count", "Trajectories with two imported labels or more.", "n"), *OF_TWO)
     pairs = [] if agreement.first_against_second is None else [agreement.first_against_second]
     note = (
-        "Of imported labels, the first that the file lists for a trajectory against the second, whoever gave "
-        "them, as published tables have it. Kappa depends on the order of the file, alpha does not."
+        "Of imported labels, the first that the file lists for a trajectory against the second, whoever "
+        "gave them, as in published tables. Kappa depends on the order of the file, alpha does not."
     )
-    title = "First against second listed"
+    title = "First against second listed label"
     return tabulate("first-against-second", title, under_rules(columns, agreement.rules), pairs, note)
 
 
 def pairs(agreement: Agreement) -> Table:
-    """One row for every two annotators who labelled the same trajectories, those who share most first."""
+    """Return one row for every two annotators who labelled the same trajectories, most shared trajectories first."""
     columns = (
         Column("First", of="first"),
         Column("Second", of="second"),
-        Column("Both labelled", "count", "Trajectories that both have labelled.", "n"),
+        Column("Both labelled", "count", "Trajectories that both labelled.", "n"),
         *OF_TWO,
     )
-    note = "Two people who share few trajectories can agree or differ by luck: look at the interval first."
+    note = "Two people who share few trajectories can agree or differ by chance: look at the interval first."
     if len(agreement.pairs) > people.MOST_INTERVALS and agreement.rules is Rules.DEFAULT:
-        note += f" The {people.MOST_INTERVALS} who share most have intervals."
+        note += f" The {people.MOST_INTERVALS} pairs who share most have intervals."
     if agreement.pairs_left_out:
         note += f" {agreement.pairs_left_out} pairs that share less are left out."
-    return tabulate("pairs", "Two annotators at a time", under_rules(columns, agreement.rules), agreement.pairs, note)
+    return tabulate("pairs", "Pairs of annotators", under_rules(columns, agreement.rules), agreement.pairs, note)
 
 
 def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Table:
-    """One row each; where nothing was ``reviewed`` there is nothing to compare them with, and no time."""
-    final = "Label and final verdict are the same, of the labels whose case is decided."
-    overturned = "An adjudicator decided otherwise, of the labels whose case was adjudicated."
+    """Return one row for each annotator. If nothing was ``reviewed``, there are no final verdicts and no times."""
+    final = "The label equals the final verdict, of the labels whose case is decided."
+    overturned = "An adjudicator decided differently, of the labels whose case was adjudicated."
     of_reviews = (
         Column("Same as final", "rate", final, "agreement"),
         Column("Overturned", "rate", overturned, "overturned"),
-        Column("Median time", "seconds", "Of activity for a label, where it was measured.", "seconds"),
+        Column("Median time", "seconds", "Active time per label, where it was measured.", "seconds"),
     )
     hint = "from the labels alone. A hint for QA, never a label."
     right = f"Dawid and Skene's estimate of how often the person is right, {hint}"
@@ -173,16 +178,17 @@ def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Tab
         Column("Competence (hint)", "number", right, "competence"),
         Column("Trust (hint)", "number", no_guess, "trust"),
     )
-    flatters = "The final verdict depends partly on the label itself, so “same as final” is too high for everybody. "
+    flatters = "The final verdict depends partly on the label itself, so “same as final” is too high for everyone. "
     note = (
-        "Competence and trust take the majority's habits for the truth: somebody who alone applies the protocol looks "
-        "bad. They are estimated among people whom shared trajectories join, three at least."
+        "Competence and trust treat the majority as the truth: a person who alone applies the protocol "
+        "correctly looks bad. They are estimated for groups of at least three people who share "
+        "trajectories."
     )
     return tabulate("annotators", "Each annotator", columns, annotators, flatters + note if reviewed else note)
 
 
 def confusion(annotators: Iterable[Annotator]) -> Table:
-    """One row for every annotator with a decided case and verdict that they could say, counting the final verdicts."""
+    """Return one row for each annotator with a decided case and possible verdict, with counts of final verdicts."""
     finals = [Column(f"Final {name.lower()}", "count") for name in VERDICT_NAMES.values()]
     columns = (Column("Annotator"), Column("Said"), *finals)
     rows: list[list[Value]] = [
@@ -194,40 +200,45 @@ def confusion(annotators: Iterable[Annotator]) -> Table:
     return Table("confusion", "Confusion of verdicts", columns, rows)
 
 
-# --- what QA made of it ----------------------------------------------------------------------------------------------
+# --- QA outcomes -----------------------------------------------------------------------------------------------------
 
 QA_COLUMNS = (
-    Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for whatever reason.", "adjudicated"),
-    Column("Disputes", "count", "Trajectories with every label, and not all the same.", "disputes"),
-    Column("Changed", "rate", "Decided otherwise than most labels said, of those with such a majority.", "changed"),
-    Column("Changed: disputes", "rate", "The same of those whose labels differ.", "changed_of.disputes"),
+    Column("Adjudicated", "count", "Trajectories that an adjudicator decided, for any reason.", "adjudicated"),
+    Column("Disputes", "count", "Trajectories with every label, and different verdicts.", "disputes"),
+    Column("Changed", "rate", "Decided differently from the majority of labels, of those with a majority.", "changed"),
+    Column("Changed: disputes", "rate", "The same, for trajectories whose labels differ.", "changed_of.disputes"),
     Column("Changed: drawn", "rate", "The same rate for drawn unanimous trajectories.", "changed_of.drawn"),
-    Column("Changed: flagged", "rate", "The same rate for flagged ones that were not drawn.", "changed_of.flagged"),
-    Column("Drawn", "count", "Unanimous trajectories that the seeded draw took for a spot check.", "drawn"),
+    Column(
+        "Changed: flagged", "rate", "The same rate for flagged trajectories that were not drawn.", "changed_of.flagged"
+    ),
+    Column("Drawn", "count", "Unanimous trajectories chosen by the seeded draw for a spot check.", "drawn"),
     Column(
         "Missed",
         "rate",
-        "Of the drawn ones that were judged blind, those where the adjudicator contradicted the labels.",
+        "Of the drawn trajectories that were judged blind, those where the adjudicator contradicted the labels.",
         "missed",
     ),
     Column("Unchecked", "count", "Unanimous trajectories that became final without a check.", "unchecked"),
-    Column("Not extrapolated", "count", "Of the unchecked, those of draws in which none was judged blind.", "unknown"),
+    Column("Not extrapolated", "count", "Of the unchecked, those from draws without a blind check.", "unknown"),
     Column(
         "Expected missed",
         "number",
-        "Expected number of the other unchecked ones that an adjudicator would decide differently: the sum, over  "
-        "draws, of the rate of missed ones times the unchecked.",
+        (
+            "Expected number of the other unchecked trajectories that an adjudicator would decide "
+            "differently: the sum, over draws, of the error rate of the draw times its unchecked "
+            "trajectories."
+        ),
         "expected_missed",
     ),
 )
 
 
 def adjudications(found: Adjudications | None) -> Table:
-    return tabulate("adjudications", "What QA changed", QA_COLUMNS, [] if found is None else [found])
+    return tabulate("adjudications", "Changes by QA", QA_COLUMNS, [] if found is None else [found])
 
 
 def extrapolation(found: Adjudications) -> str:
-    """Extrapolate the spot checks to the unanimous trajectories without a check, in a sentence or two."""
+    """Extrapolate the spot checks to the unanimous trajectories without a check, in one or two sentences."""
     if not found.unanimous:
         return "No trajectory is unanimous, so there is nothing to extrapolate."
     if not found.unchecked:
@@ -235,17 +246,17 @@ def extrapolation(found: Adjudications) -> str:
     expected = found.expected_missed
     if expected.value is None:
         of = f"Of {found.unchecked} unanimous {_plural(found.unchecked)} that nobody checked"
-        return f"{of}, it cannot be said how many would have been decided otherwise: {expected.undefined}."
+        return f"{of}, the number of wrong ones cannot be estimated: {expected.undefined}."
     known = found.unchecked - found.unknown
     between = ""
     if expected.low is not None and expected.high is not None:
         between = f" ({floor(expected.low + TINY)} to {ceil(expected.high - TINY)})"
     says = (
-        f"Had an adjudicator checked the {known} unanimous {_plural(known)} that nobody checked, the expected number "
-        f"of other decisions is {_about(expected.value)}{between}."
+        f"If an adjudicator had checked the {known} unchecked unanimous {_plural(known)}, the expected "
+        f"number of different decisions is {_about(expected.value)}{between}."
     )
     if found.unknown:
-        says += f" {found.unknown} more are left out: no spot check of their draw was judged blind."
+        says += f" {found.unknown} more are left out: their draw had no blind spot check."
     return says
 
 
@@ -273,15 +284,15 @@ def informed(found: Informed | None) -> Table:
         Column("Judges", of=lambda group: JUDGES[group.judges]),
         Column("Shown", "count", "Labels whose annotator was shown judgments after submitting the label.", "shown"),
         Column("Kept", "count", "The annotator kept the verdict of the label.", "kept"),
-        Column("Changed", "rate", "Share of deciding annotators who gave another verdict.", "changed"),
+        Column("Changed", "rate", "Share of deciding annotators who changed their verdict.", "changed"),
         *(
             Column(f"{VERDICT_NAMES[a]} to {VERDICT_NAMES[b].lower()}", "count", of=("table", a, b))
             for a, b in permutations(VERDICT_NAMES, 2)
         ),
     )
     note = (
-        "Annotators see judgments only after their blind label is locked. Their opinions change no label, no final "
-        "verdict and no other figure. Intervals keep the opinions on one task together."
+        "Annotators see judgments only after their blind label is locked. Their opinions change no "
+        "label, no final verdict and no other figure. Resampling keeps the opinions on one task together."
     )
     return tabulate("informed", "Opinions after seeing judgments", columns, found.groups if found else [], note)
 

@@ -21,6 +21,6 @@ urlpatterns = [
     path("audits/<int:pk>/sample", audits.AuditSample.as_view(), name="api-audit-sample"),
     path("audits/<int:pk>/auditors", audits.Auditors.as_view(), name="api-auditors"),
     path("audits/<int:pk>/decisions", audits.AuditDecisions.as_view(), name="api-audit-decisions"),
-    # The last address of the last floor below /api/v1/: whatever nobody answers is answered in the API's own way.
+    # The last route of the project below /api/v1/: unknown addresses get an error in the format of the API.
     path("<path:rest>", exporting.Nowhere.as_view(), name="api-nowhere"),
 ]

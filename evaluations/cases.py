@@ -1,7 +1,7 @@
-"""Labels and decisions of each trajectory as plain values: the material of agreement and comparison.
+"""Labels and decisions of each trajectory as plain values: the input of agreement and comparison.
 
-A case is one trajectory of a reviewed submission, or a task and an agent with labels made elsewhere. It is read in a
-few queries whatever the number of cases, because reports are made from all of them at every look.
+A case is one trajectory of a reviewed submission, or a task and an agent with imported labels. The number of queries
+does not depend on the number of cases, because a report loads all of them for every view.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from annotation.models import (
 from annotation.models.states import State, current_labels, final_verdict
 from annotation.records import Verdict
 
-ELSEWHERE = 2  # labels that make an imported case complete: below two there is nothing to agree on
+ELSEWHERE = 2  # labels that make an imported case complete: with fewer there is no agreement to measure
 
 
 class Rules(StrEnum):
-    """How imported labels become one verdict, and how figures are rounded.
+    """Rules for differing imported labels and for rounding.
 
     ``default``: a case whose imported labels differ is undecided, left out and counted. ``published``: the first
     listed label counts, an undefined rate is 0, and rates are percentages with one digit, as in the tables of
@@ -64,7 +64,7 @@ class InformedOpinion:
 class BlindLabel:
     """One annotator's blind label. ``annotator`` is a pseudonym, or the name in the file of an imported label.
 
-    ``seconds`` of activity are None where nothing was measured. ``failure_types`` are codes, the main one first.
+    ``seconds`` of activity are None if not measured. ``failure_types`` are codes, the main one first.
     """
 
     annotator: str
@@ -76,13 +76,13 @@ class BlindLabel:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A trajectory with its blind labels and what became of it.
+    """A trajectory with its blind labels and their outcome.
 
-    ``trajectory`` and ``submission`` are primary keys, None where only labels were imported; then ``state`` is None
-    too. ``final`` is None while undecided. ``adjudicated`` is the verdict of the last adjudication, and
-    ``adjudicated_blind`` that of the first one when it was made without seeing a label. ``drawn`` says whether the
-    spot checks' draw took it, None where it was in none, and ``draw`` is the number of that draw in its submission:
-    draws can differ in their rate. ``expected`` labels make it complete. ``attempt`` numbers the agent's submissions.
+    ``trajectory`` and ``submission`` are primary keys, None if only labels were imported; then ``state`` is None too.
+    ``final`` is None while undecided. ``adjudicated`` is the verdict of the last adjudication, and
+    ``adjudicated_blind`` that of the first one if it was decided without seeing a label. ``drawn``: a draw of spot
+    checks selected it, None if it was in no draw; ``draw`` is the number of that draw in its submission: draws can
+    differ in their rate. ``expected`` labels make it complete. ``attempt`` numbers the agent's submissions.
     """
 
     agent: str
@@ -97,7 +97,7 @@ class Case:
     state: State | None = None
     adjudicated: Verdict | None = None
     adjudicated_blind: Verdict | None = None
-    failure_type: str = ""  # of the last adjudication, else of labels that are final
+    failure_type: str = ""  # of the last adjudication, else of the deciding labels
     flagged: bool = False
     drawn: bool | None = None
     draw: int | None = None
@@ -106,12 +106,12 @@ class Case:
 
     @property
     def agent_name(self) -> str:
-        """The agent as rows name it: a second submission is another set of trajectories, not more of the first."""
+        """Return the agent's name in rows: a second submission is a separate set of trajectories."""
         return self.agent if self.attempt == 1 else f"{self.agent} (attempt {self.attempt})"
 
     @property
     def key(self) -> tuple[str, str] | int:
-        """The key of its judgments: the trajectory's primary key, or task id and agent."""
+        """Return the key of its judgments: the trajectory's primary key, or task id and agent."""
         return (self.task_id, self.agent) if self.trajectory is None else self.trajectory
 
     @property
@@ -130,9 +130,9 @@ def of_submission(submission: Submission) -> list[Case]:
 def of_benchmark(
     benchmark: Benchmark, submissions: Iterable[Submission], *, imported: bool = True, rules: Rules = Rules.DEFAULT
 ) -> list[Case]:
-    """The trajectories of these submissions, then the imported labels of tasks and agents that none of them covers.
+    """Return the trajectories of these submissions, then imported labels of tasks and agents that have none of these.
 
-    Annotators are named with their submission, because A1 of one is not A1 of another.
+    Names of annotators include their submission, because A1 of one is not A1 of another.
     """
     cases = _load_reviewed(list(submissions), name_submissions=True)
     if imported:
@@ -145,12 +145,12 @@ def of_imported(benchmark: Benchmark, rules: Rules = Rules.DEFAULT) -> list[Case
 
 
 def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
-    """The submissions of a benchmark that count in its figures: frozen, and not for practice."""
+    """Return the submissions of a benchmark that count in its figures: frozen, and not practice."""
     return Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, practice=False)
 
 
 def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
-    """Steps, and different screenshots, of the cases that have a trajectory, by its primary key; answers have none."""
+    """Return the numbers of steps and different screenshots by trajectory's primary key; answers have no steps."""
     cases = [case for case in cases if case.trajectory is not None]
     submissions = {case.submission for case in cases if case.submission is not None}
     rows = Step.objects.filter(trajectory__submission__in=submissions).order_by().values_list("trajectory")
@@ -160,13 +160,13 @@ def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
     }
 
 
-# --- reviewed here ---------------------------------------------------------------------------------------------------
-# A query for each kind of row, put together here. `with_state` asks ten questions for each trajectory, which suits
-# a queue; for 10,000 at once it takes PostgreSQL a second, and a minute where it has no statistics of the tables yet.
+# --- reviewed cases --------------------------------------------------------------------------------------------------
+# One query for each kind of row. `with_state` has ten subqueries for each trajectory, which is fast enough for a queue.
+# For 10,000 trajectories it takes PostgreSQL a second, and a minute before the tables have statistics.
 
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
-AT_ONCE = 2000  # rows in memory beside the cases
-_NOTHING = "[]"  # most lists of further failure types, which need not be parsed
+AT_ONCE = 2000  # rows in memory in addition to the cases
+_NOTHING = "[]"  # most lists of further failure types are empty and need no parsing
 
 
 class _Standing(NamedTuple):
@@ -178,7 +178,7 @@ class _Standing(NamedTuple):
 
 
 class _Shared(dict[Any, Any]):
-    """One object of equal ones. Most labels and names are equal to others, and there can be a million of them."""
+    """One shared object for equal values: most labels and names are equal, and there can be a million of them."""
 
     def __missing__(self, value: Any) -> Any:
         self[value] = value
@@ -188,8 +188,8 @@ class _Shared(dict[Any, Any]):
 @dataclass(slots=True)
 class _Rows:
     labels: dict[int, tuple[BlindLabel, ...]]
-    decisions: dict[int, list[Any]]  # in the order of their revisions
-    reopened: dict[int, int]  # the number of the last decision that was asked for
+    decisions: dict[int, list[Any]]  # ordered by revision
+    reopened: dict[int, int]  # the revision of the decision that was last requested
     flagged: set[int]
 
 
@@ -242,7 +242,7 @@ def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
 
 
 def _standing(rows: _Rows, pk: int, required: int, drawn: bool | None) -> _Standing:
-    """The rule of `annotation.models.states`, asked of plain rows; a test holds the two together."""
+    """Apply the rule of `annotation.models.states` to plain rows; a test compares the two."""
     verdicts = [label.verdict for label in rows.labels.get(pk, ())]
     decisions = rows.decisions.get(pk, ())
     lowest = min(verdicts, default=None)
@@ -263,7 +263,7 @@ def _standing(rows: _Rows, pk: int, required: int, drawn: bool | None) -> _Stand
 
 
 def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, tuple[BlindLabel, ...]]:
-    """The latest revision of every label: labels stand fast before anybody could have seen another one."""
+    """Return the latest revision of every label: a label cannot change after other labels became visible."""
     members = Membership.objects.filter(submission__in=submissions)
     people = {
         (submission, person): f"{submission}: {pseudonym}" if name_submissions else pseudonym
@@ -314,14 +314,14 @@ def _decisions(adjudications: QuerySet[Adjudication]) -> dict[int, list[Any]]:
 
 
 def _failure_type(final: Verdict | None, labels: tuple[BlindLabel, ...]) -> str:
-    """The main type in most labels of a final failure; of equally many the first by name."""
+    """Return the main type in most labels of a final failure; if several are equally frequent, the first by name."""
     if final is not Verdict.FAILURE:
         return ""
     named = [label.failure_types[0] for label in labels if label.failure_types]
     return min(set(named), key=lambda code: (-named.count(code), code), default="")
 
 
-# --- made elsewhere --------------------------------------------------------------------------------------------------
+# --- imported labels -------------------------------------------------------------------------------------------------
 
 
 def _imported(benchmark: Benchmark, covered: set[tuple[str, str]], rules: Rules) -> list[Case]:

@@ -1,4 +1,4 @@
-"""The tables of a comparison: the same on its page, as CSV and on a terminal. Nothing is computed here."""
+"""Tables of a comparison, the same on its page, as CSV and on a terminal. Nothing is computed here."""
 
 from __future__ import annotations
 
@@ -22,29 +22,32 @@ from evaluations.tables import NOTHING, Column, Table, Value, tabulate
 
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "not a success"}
 OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)"
-OVER_TASKS = "Intervals of several agents together are drawn by task, since what is hard for one is hard for others."
-IS_NO_SUCCESS = "People's label 2 counts as not a success here."
+OVER_TASKS = (
+    "Intervals of several agents together are drawn by task, because a task that is hard for one agent is "
+    "hard for others."
+)
+IS_NO_SUCCESS = "Human label 2 counts as not a success here."
 
 AGREEMENT = JUDGE_MEASURES["agreement"].column
 RULE = Column(
     "Label 2",
-    explanation="What becomes of cases that people call not executable (2).",
+    explanation="How cases with the human verdict not executable (2) are counted.",
     of=lambda each: LABEL_2[each.human_label_2],
 )
 COUNTS = (
-    Column("Compared", "count", "Cases with a verdict of the judge and of people.", "n"),
-    Column("Label 2 left out", "count", "Cases that people call not executable, under that rule.", "excluded"),
-    Column("Unscored", "count", "The judge was asked and gave no usable verdict: never a failure.", "unscored"),
-    Column("Errors", "count", "The judge was asked and no answer came.", "errors"),
-    Column("Unjudged", "count", "The judge was never asked.", "unjudged"),
+    Column("Compared", "count", "Cases with a verdict from the judge and from people.", "n"),
+    Column("Label 2 left out", "count", "Cases that people call not executable, by that rule.", "excluded"),
+    Column("Unscored", "count", "The judge was called and gave no usable verdict: never a failure.", "unscored"),
+    Column("Errors", "count", "The judge was called and did not answer.", "errors"),
+    Column("Unjudged", "count", "The judge was never called.", "unjudged"),
 )
-TOKENS = Column("Tokens", "count", "Mean of the judgments that say how many they took.", "costs.tokens")
-COST = Column("Cost", "dollars", "Mean of the judgments that say what they cost, in US dollars.", "costs.cost")
-COSTS = (  # of a comparison, as are the two below
-    Column("Judgments", "count", "All repetitions of the runs that count.", "costs.judgments"),
-    Column("With tokens", "count", "Those that say how many tokens they took.", "costs.with_tokens"),
+TOKENS = Column("Tokens", "count", "Mean of the judgments that report their tokens.", "costs.tokens")
+COST = Column("Cost", "dollars", "Mean of the judgments that report their cost, in US dollars.", "costs.cost")
+COSTS = (  # columns for the fields of a comparison, like the two lists below
+    Column("Judgments", "count", "All repetitions of the counted runs.", "costs.judgments"),
+    Column("With tokens", "count", "Judgments that report their tokens.", "costs.with_tokens"),
     TOKENS,
-    Column("With cost", "count", "Those that say what they cost.", "costs.with_cost"),
+    Column("With cost", "count", "Judgments that report their cost.", "costs.with_cost"),
     COST,
     Column("Total cost", "dollars", "Sum of those with a cost.", "costs.total_cost"),
 )
@@ -74,7 +77,7 @@ def _measures(rules: Rules, within: str = "measures") -> list[Column]:
 
 
 def _columns(first: str, rules: Rules) -> list[Column]:
-    """Of `Row`."""
+    """Return the columns for `Row`."""
     return [Column(first, of="name"), RULE, *_measures(rules), *COUNTS]
 
 
@@ -93,18 +96,18 @@ def overall(comparison: Comparison) -> Table:
 
 
 def looked(comparison: Comparison) -> str:
-    """A warning if adjudicators had seen the network evidence before they decided; else ""."""
+    """Return a warning if adjudicators had seen the network evidence before they decided; else ""."""
     if not (number := comparison.decided_after_network_evidence):
         return ""
     were = "case was" if number == 1 else "cases were"
     return (
-        f"{number} {were} decided after the adjudicator had opened the network evidence, which shows what this judge "
-        "says: there the two are not independent."
+        f"{number} {were} decided after the adjudicator had opened the network evidence, which this "
+        "judge uses too: for these cases the two are not independent."
     )
 
 
 def average(comparison: Comparison) -> Table:
-    """The plain mean over agents, in the same columns as `agents`, and the mean size of the gaps."""
+    """Return the plain mean over agents, in the same columns as `agents`, and the mean size of the gaps."""
     columns = [
         Column("Over", of=lambda mean: AVERAGE),
         RULE,
@@ -117,7 +120,7 @@ def average(comparison: Comparison) -> Table:
 
 
 def _resting_on(averages: Sequence[Average]) -> str:
-    """Explain an average, and which figures rest on fewer agents than there are."""
+    """Explain the average, and list the figures that are defined for only some of the agents."""
     said = "A value is the mean over the agents for which it is defined; n counts them."
     for mean in averages:
         few = ", ".join(f"{JUDGE_MEASURES[name].column.name} of {number}" for name, number in mean.fewer.items())
@@ -141,7 +144,7 @@ def confusion(comparison: Comparison) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """How a group of `comparison.GROUPS` is shown: the ``name`` of its table, and what a row is."""
+    """Display of a group of `comparison.GROUPS`: the ``name`` of its table, and the meaning of a row."""
 
     group: str
     name: str
@@ -158,7 +161,7 @@ BREAKDOWNS = (
         "by-failure-type",
         "By failure type",
         "Failure type",
-        "Failures alone: agreement is how many of them the judge finds.",
+        "Only failures: agreement is the share that the judge finds.",
     ),
     Breakdown("trajectory length", "by-length", "By trajectory length", "Steps"),
     Breakdown("screenshots", "by-screenshots", "By number of screenshots", "Different screenshots"),
@@ -171,7 +174,7 @@ def breakdown(comparison: Comparison, shown: Breakdown) -> Table:
 
 
 def named(rows: Iterable[Row], shown: Breakdown) -> list[Row]:
-    """The rows by the names that people read: failure types are codes otherwise."""
+    """Return the rows with displayed names; failure types are codes otherwise."""
     return [replace(row, name=failure_type_name(row.name)) if shown.group == "failure type" else row for row in rows]
 
 
@@ -179,16 +182,18 @@ def key_points(comparison: Comparison) -> Table:
     cells = comparison.key_points.table  # rows: unmet and met by people; columns: by the judge
     columns = [
         JUDGE,
-        Column("Agreement", "rate", "How often judge and people decide a key point the same.", "key_points.agreement"),
+        Column(
+            "Agreement", "rate", "How often judge and people decide a key point the same way.", "key_points.agreement"
+        ),
         *under_rules([Column("Kappa", "coefficient", of="key_points.kappa")], comparison.rules),
         Column("Both met", "count", of=lambda _: cells[1][1]),
-        Column("Judge alone met", "count", of=lambda _: cells[0][1]),
-        Column("People alone met", "count", of=lambda _: cells[1][0]),
+        Column("Met by judge only", "count", of=lambda _: cells[0][1]),
+        Column("Met by people only", "count", of=lambda _: cells[1][0]),
         Column("Both unmet", "count", of=lambda _: cells[0][0]),
     ]
     note = (
-        "Key points that people and the judge both call met or unmet, on cases with a final verdict. Those of one task "
-        "hang together, so intervals are drawn by task."
+        "Key points that people and the judge both call met or unmet, in cases with a final verdict. Key "
+        "points of one task depend on each other, so intervals are drawn by task."
     )
     return tabulate("key-points", "Key points", columns, [comparison], note)
 
@@ -198,7 +203,7 @@ def calibration(comparison: Comparison) -> Table:
         Column("Score from", "number", of="low"),
         Column("to", "number", of="high"),
         Column("Mean score", "number", of="score"),
-        Column("Success by people", "rate", "How many of these cases people call a success.", "success"),
+        Column("Success by people", "rate", "Share of these cases that people call a success.", "success"),
     ]
     note = f"A calibrated score is as high as the share of successes. {IS_NO_SUCCESS}"
     return tabulate("calibration", "Calibration of the score", columns, comparison.calibration, note)
@@ -214,12 +219,12 @@ def flips(comparison: Comparison) -> Table:
 
 
 def not_stated(comparison: Comparison) -> Table:
-    note = "The published rules of this judge give a verdict to every reply, even to a reply without one."
+    note = "The published rules of this judge give a verdict to every reply, even if the reply states none."
     return tabulate("status-not-stated", "Status not stated", [JUDGE, NOT_STATED], [comparison], note)
 
 
 def differences(found: Iterable[Difference]) -> Table:
-    """The cases where judge and people differ; the first cell leads to the trajectory at the step that is cited."""
+    """Return the cases where judge and people differ; the first cell links to the trajectory at the cited step."""
     shown = list(found)
     columns = [
         Column("Task", of="case.task_id"),
@@ -231,15 +236,15 @@ def differences(found: Iterable[Difference]) -> Table:
         Column("Score", "number", of="judged.score"),
         Column("Cited step", "number", of="judged.step"),
         Column("Failure type", of=lambda each: each.case.failure_type and failure_type_name(each.case.failure_type)),
-        Column("Judgment", "number", "Its number, as in its address.", "judged.judgment"),
-        Column("Task version", "number", "None for imported labels.", "case.task_version"),
+        Column("Judgment", "number", "Number of the judgment, as in its address.", "judged.judgment"),
+        Column("Task version", "number", "Empty for imported labels.", "case.task_version"),
     ]
     links = {number: address for number, each in enumerate(shown) if (address := trajectory_at(each)) is not None}
-    return tabulate("differences", "Where judge and people differ", columns, shown, IS_NO_SUCCESS, links)
+    return tabulate("differences", "Cases where judge and people differ", columns, shown, IS_NO_SUCCESS, links)
 
 
 def trajectory_at(difference: Difference) -> str | None:
-    """The address of the trajectory at the step that the judge cites; None where only labels were imported."""
+    """Return the address of the trajectory at the step that the judge cites; None for only imported labels."""
     if difference.case.trajectory is None:
         return None
     step = "" if difference.judged.step is None else f"?step={difference.judged.step}"
@@ -250,14 +255,15 @@ def verdict_name(verdict: Verdict | None) -> str:
     return "" if verdict is None else VERDICT_NAMES[verdict].lower()
 
 
-# --- people, judges and agents beside each other ---------------------------------------------------------------------
+# --- comparison of people, judges and agents -------------------------------------------------------------------------
 
 
 def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
     note = (
-        "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label contributes "
-        "to its final verdict, so these figures are too high. They are no upper bound: a judge can score higher if "
-        "adjudicators overturned unanimous labels. The intervals of all people are drawn by task."
+        "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label "
+        "contributes to its final verdict, so these figures are too high. They are no upper bound: a "
+        "judge can score higher if adjudicators overturned unanimous labels. The intervals of all people "
+        "are drawn by task."
     )
     return tabulate("ceiling", "The human ceiling", _columns("Annotator", rules), rows, note)
 
@@ -267,20 +273,21 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("First", of="first"),
         Column("Second", of="second"),
         RULE,
-        Column("Cases", "count", "That both have scored and people have decided.", "n"),
+        Column("Cases", "count", "Cases that both have scored and people have decided.", "n"),
         Column("Both right", "count", of="both"),
         Column("First alone", "count", "The first agrees with people, the second does not.", "first_only"),
         Column("Second alone", "count", of="second_only"),
         Column("Neither", "count", of="neither"),
         Column("Difference", "points", "Agreement of the first minus that of the second.", "difference"),
-        Column("p", "number", "How likely so uneven a split is by chance, if both are equally good.", "p"),
+        Column("p", "number", "Probability of so uneven a split by chance, if both judges are equally good.", "p"),
         Column("Test", of=_test),
-        Column("Say the same", "rate", of="same"),
+        Column("Agree with each other", "rate", of="same"),
     ]
     note = (
-        "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
-        "are swapped between the two judges instead. p values are not corrected for the number of pairs. "
-        f"At most {MOST_JUDGES} judges, those with the highest agreement, are set against each other."
+        "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a "
+        "task, whole tasks are swapped between the two judges instead. p values are not corrected for "
+        f"the number of pairs. At most {MOST_JUDGES} judges, those with the highest agreement, are "
+        "compared with each other."
     )
     return tabulate("versus", "Judge against judge", columns, found, note)
 
@@ -298,19 +305,22 @@ def standings(found: Sequence[Standing]) -> Table:
         Column("Agent", of="agent"),
         Column(
             "Judged",
-            explanation="By a judge, where people have decided nothing; its rate is not theirs.",
+            explanation="By a judge, if people have decided nothing; its rate is not theirs.",
             of=lambda each: "judged" if each.judged else NOTHING,
         ),
         Column("By", explanation="Who gave the verdicts.", of="by"),
         Column("Cases", "count", "With a verdict.", "n"),
-        Column("Undecided", "count", "Cases without a verdict: they count nowhere.", "undecided"),
+        Column("Undecided", "count", "Cases without a verdict; no rate counts them.", "undecided"),
         Column("Label 2", "count", "Not executable.", "not_executable"),
         Column("Over all", "rate", "Label 2 counts as no success.", "over_all"),
         Column("Without label 2", "rate", "Label 2 is left out.", "without_2"),
     ]
     levels = sorted({level for each in found for level in each.levels}, key=level_order)
     columns += [column for level in levels for column in _columns_of_level(level)]
-    note = "First those that people have decided, then those that only a judge has judged: the two are not one ranking."
+    note = (
+        "First the agents that people have decided, then those that only a judge has judged. These are two "
+        "separate rankings."
+    )
     return tabulate(
         "standings", "Success rates of agents", columns, found, note if any(e.judged for e in found) else ""
     )
@@ -330,7 +340,7 @@ def _columns_of_level(level: str) -> list[Column]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of `judges`: a row under one rule, with the average under that rule and the judge; none for people."""
+    """A line of `judges`: a row under one rule, with its average and judge; for people, both are None."""
 
     name: str
     row: Row
@@ -347,7 +357,7 @@ class _Line:
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
-    """Every judge under both rules for label 2, then the human ceiling (the last of `comparison.ceiling`'s rows)."""
+    """Return every judge under both rules for label 2, then the human ceiling (last rows of `comparison.ceiling`)."""
     rules = found[0].comparison.rules if found else Rules.DEFAULT
     agreement, *others = _measures(rules, "row.measures")
     of_comparison = [replace(each, of=f"judging.comparison.{each.of}") for each in (FLIPS, *COSTS, NOT_STATED)]
@@ -355,7 +365,7 @@ def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
         Column("Judge", of="name"),
         replace(RULE, of=lambda line: LABEL_2[line.row.human_label_2]),
         agreement,
-        Column("Average", "rate", "Plain mean over agents of the agreement.", "mean.values.agreement"),
+        Column("Average", "rate", "Mean over agents of the agreement.", "mean.values.agreement"),
         *others,
         *(replace(each, of=f"row.{each.of}") for each in COUNTS),
         Column("Coverage", "rate", "Decided cases that it has scored.", "covered"),
@@ -382,7 +392,7 @@ def _by_rule(comparison: Comparison) -> list[tuple[Row, Average]]:
 
 
 def judges_by_agent(found: Sequence[Judging]) -> Table:
-    """Agreement of each judge with people by agent, the average and the size of the gap: the published shape."""
+    """Return each judge's agreement with people by agent, the average and the mean gap, in the published layout."""
     agents = sorted({row.name for each in found for row in each.comparison.rows}, key=natural)
     columns = [
         Column("Judge"),
@@ -390,7 +400,7 @@ def judges_by_agent(found: Sequence[Judging]) -> Table:
         *(Column(agent, "rate") for agent in agents),
         Column("Average", "rate"),
         Column("Mean gap", "points", "Mean over agents, with its sign."),
-        Column("Size of the gap", "size", "Mean over agents without the sign, as published tables have it."),
+        Column("Size of the gap", "size", "Mean over agents without the sign, as in published tables."),
     ]
     rows = [_by_agent(each, mean, agents) for each in found for mean in each.comparison.averages]
     return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
@@ -404,7 +414,7 @@ def _by_agent(each: Judging, mean: Average, agents: Sequence[str]) -> list[Value
 
 
 def judges_by_agent_listed(found: Sequence[Judging]) -> Table:
-    """`judges_by_agent` as a file has it: a row for each judge, rule and agent, whatever agents are called."""
+    """Return `judges_by_agent` for a file: one row for each judge, rule and agent, with fixed columns."""
     gap = JUDGE_MEASURES["success_rate_gap"].column
     columns = [
         Column("Judge"),
@@ -434,23 +444,23 @@ ATTEMPT_COLUMNS = (
     Column("By", explanation="Who gave the verdicts."),
     Column("Attempt", explanation="The number of the submission, or all attempts together."),
     Column("k", "count", "Attempts with a verdict."),
-    Column("Tasks", "count", "With a verdict in every attempt: all figures are of these."),
-    Column("Success", "rate", "Share of the tasks; of all attempts the mean. Label 2 counts as no success."),
+    Column("Tasks", "count", "Tasks with a verdict in every attempt: all figures are about these."),
+    Column("Success", "rate", "Share of the tasks; for all attempts the mean. Label 2 counts as no success."),
     Column("Deviation of success", "size", "Population standard deviation over attempts, percentage points."),
-    Column("Mean score", "number", "Of the tasks with a score in every attempt; of all attempts the mean."),
+    Column("Mean score", "number", "Tasks with a score in every attempt; for all attempts the mean."),
     Column("Deviation of the score", "number", "Population standard deviation over attempts."),
     Column("pass@k", "rate", "Share of the tasks in which any of the k attempts succeeded."),
-    Column("Not in every attempt", "count", "Tasks that some attempt does not have: left out."),
+    Column("Not in every attempt", "count", "Tasks that are missing from some attempt: left out."),
     Column("Without a verdict", "count", "Tasks undecided, unscored or not judged in some attempt: left out."),
 )
 
 
 def over_attempts(found: Sequence[Attempts]) -> Table:
-    """For each agent, by people and by each judge, a row of every attempt and then one of all."""
+    """Return, for each agent, by people and by each judge, one row for every attempt and one for all of them."""
     note = (
-        "Attempts are compared on the tasks that have a verdict in all of them. Every attempt has a row, and all "
-        "attempts together have one with the mean over attempts, its deviation and pass@k. Nothing that is missing "
-        "counts as a failure. Submissions of the same content are one, so attempts with identical answers count once."
+        "Attempts are compared on the tasks that have a verdict in all of them. Every attempt has a row, "
+        "and all attempts together have one with the mean over attempts, its deviation and pass@k. "
+        "Missing verdicts never count as failures. Submissions with identical content count once."
     )
     rows = [row for each in found for row in _attempt_rows(each)]
     return Table("over-attempts", "Over attempts", ATTEMPT_COLUMNS, rows, note)

@@ -1,4 +1,4 @@
-"""An export or an evidence bundle as an answer that streams, for the pages and the API alike."""
+"""Streaming responses with an export or an evidence bundle, for the pages and the API."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from evaluations.evidence import writing
 from evaluations.evidence.writing import Evidence
 from evaluations.exports import Export, ExportFormat, ExportRefused, missing_for_export, prepare
 
-BLIND = "Labels can be downloaded once the submission is frozen: until then people work independently of them."
+BLIND = "Labels can be downloaded once the submission is frozen, because people work independently until then."
 
 
 def prepare_download(submission: Submission, export_format: ExportFormat, *, partial: bool) -> Export:
-    """The export for a maintainer; ExportRefused with every reason.
+    """Return the export for a maintainer; ExportRefused with every reason.
 
-    Before the freeze even a partial one has neither labels nor final verdicts: a maintainer who knows them could
-    influence who still works, and the verdict of a unanimous trajectory is the label of each annotator.
+    Before the freeze, labels and final verdicts are refused, even partially. A maintainer who knows them could
+    influence people still at work, and the verdict of a unanimous trajectory reveals each annotator's label.
     """
     export = prepare(submission, export_format, partial=partial)
     if export_format is not ExportFormat.TRAJECTORIES_V2 and submission.frozen_at is None:
@@ -31,7 +31,7 @@ def prepare_download(submission: Submission, export_format: ExportFormat, *, par
 def prepare_evidence(
     submission: Submission, *, screenshots: str, judges: bool, partial: bool, accept_names: bool
 ) -> Evidence:
-    """The bundle for a maintainer; ExportRefused with every reason, and before the freeze in any case."""
+    """Return the bundle for a maintainer; ExportRefused with every reason, and always before the freeze."""
     if submission.frozen_at is None and not submission.practice:
         raise ExportRefused([Problem("labels_blind", BLIND), *missing_for_export(submission)])
     return writing.prepare(
@@ -40,7 +40,7 @@ def prepare_evidence(
 
 
 def download_evidence(evidence: Evidence) -> StreamingHttpResponse:
-    """The bundle as an attachment of a known size. It breaks off where a file is lost: what came by then is no zip."""
+    """Return the bundle as an attachment of known size. If a file is lost, the stream stops: the zip is invalid."""
     response = _attachment(evidence.chunks(), writing.MEDIA_TYPE, evidence.file_name)
     response["Content-Length"] = str(evidence.size)
     return response

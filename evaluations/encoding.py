@@ -1,4 +1,4 @@
-"""Results as JSON: a dataclass has the names of its fields as keys. `api.shapes` describes it from the same fields."""
+"""Results as JSON: the fields of a dataclass become keys. `api.shapes` describes the JSON from the same fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def to_json(value: Any) -> Any:
-    """Encode it; an object with a method `as_json` encodes itself."""
+    """Encode a value; an object with a method `as_json` encodes itself."""
     if hasattr(value, "as_json"):
         return value.as_json()
     if is_dataclass(value):

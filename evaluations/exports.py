@@ -1,7 +1,7 @@
-"""Submissions as files: what is missing for an export, and writing one whole or not at all.
+"""Submissions as files: find the missing parts of an export, and write an export whole or not at all.
 
-The same submission gives the same bytes every time: rows come in the order of the submission, and nothing depends
-on the clock. The formats themselves are in `exports_labels` and `exports_v2`.
+The same submission always gives the same bytes: rows have the order of the submission, and nothing depends on the
+clock. The formats themselves are in `exports_labels` and `exports_v2`.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ MEDIA_TYPES = {
 NOT_FINAL = {
     State.IN_REVIEW: ("labels_missing", "has {t.label_count} of {required} labels"),
     State.DISPUTE: ("dispute_open", "the labels differ, and no adjudicator has decided"),
-    State.FLAGGED: ("flag_open", "an annotator asked for a look, and no adjudicator has decided"),
-    State.SPOT_CHECK: ("spot_check_open", "is drawn for a spot check that has not been made"),
+    State.FLAGGED: ("flag_open", "an annotator flagged it, and no adjudicator has decided"),
+    State.SPOT_CHECK: ("spot_check_open", "was drawn for a spot check that is not done"),
     State.REOPENED: ("reopened", "was reopened, and no adjudicator has decided since"),
-    State.AGREED: ("spot_checks_not_drawn", "the labels agree, and the spot checks have not been drawn"),
+    State.AGREED: ("spot_checks_not_drawn", "the labels agree, and the spot checks are not drawn"),
 }
 
 
 class ExportRefused(Exception):
-    """The submission is not ready for this export; ``problems`` are all the reasons."""
+    """The submission is not ready for this export; ``problems`` lists all reasons."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -59,16 +59,16 @@ class ExportRefused(Exception):
 
 
 class ExportStopped(Exception):
-    """The file could not be written for a reason of the machine, in one line; nothing was left behind."""
+    """The file could not be written because of the machine; the message is one line, and no partial file is left."""
 
 
 class OutputTaken(Exception):
-    """The output is something that must not be replaced."""
+    """The output exists and must not be replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An export that may be made. A partial one says in the file that it is, with everything in ``missing``."""
+    """An export that may be written. A partial one is marked in the file, which lists everything in ``missing``."""
 
     submission: Submission
     format: ExportFormat
@@ -85,11 +85,11 @@ class Export:
 
     @property
     def file_name(self) -> str:
-        """Such as ``shops.Agent-1.human-label.partial.json``."""
+        """Return a name such as ``shops.Agent-1.human-label.partial.json``."""
         return file_name(self.submission, self.format, MEDIA_TYPES[self.format][1], partial=self.partial)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the file in pieces. Memory holds one batch of trajectories; for human-label, the list of verdicts."""
+        """Yield the file in pieces. Memory has one batch of trajectories; for human-label, the list of verdicts."""
         if self.format is ExportFormat.HUMAN_LABEL:
             return exports_labels.human_label(self.submission, self.missing)
         if self.format is ExportFormat.LABELS:
@@ -106,14 +106,16 @@ def file_name(submission: Submission, kind: str, suffix: str, *, partial: bool) 
 
 
 def missing_for_export(submission: Submission) -> list[Problem]:
-    """Everything that the protocol still asks for, in the order in which it can be done; ``where`` is the task id.
+    """Return everything that the protocol still requires, in a feasible order; ``where`` is the task id.
 
-    Every task of the benchmark must be covered, as the catalogue was at the freeze. A task that was replaced keeps its
-    id with a date behind it, and counts as covered by a trajectory of any of its generations or versions.
+    Every task in the catalogue at the freeze must be covered. A replaced task has its id followed by a date, and counts
+    as covered by a trajectory of any of its generations or versions.
     """
     problems = []
     if submission.required_labels < MINIMUM_LABELS:
-        message = f"The submission asks for {submission.required_labels} labels; the protocol for {MINIMUM_LABELS}."
+        message = (
+            f"The submission requires {submission.required_labels} labels; the protocol requires {MINIMUM_LABELS}."
+        )
         problems.append(Problem("too_few_labels_required", message))
     columns = ("state", "adjudicating", "label_count", "task__external_id")
     trajectories = with_state(submission.trajectories.order_by("position")).values_list(*columns, named=True)
@@ -176,9 +178,9 @@ def prepare(
 def write(export: Export, output: Path) -> None:
     """Write an export: a file, or for trajectories-v2 a folder unless ``output`` ends in .zip.
 
-    Everything goes to a temporary name beside ``output`` first. A file is replaced; a folder that exists must be
-    empty or hold the very same export already (OutputTaken otherwise). Raises ExportStopped when the disk or the
-    store fails.
+    Everything goes to a temporary name in the same folder first. A file is replaced; an existing folder must be empty
+    or contain exactly this export already (OutputTaken otherwise). Raises ExportStopped when the disk or the store
+    fails.
     """
     as_folder = export.format is ExportFormat.TRAJECTORIES_V2 and output.suffix.lower() != ".zip"
     if not as_folder:
@@ -189,7 +191,7 @@ def write(export: Export, output: Path) -> None:
 
 
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
-    """Write a file whole or not at all; an ordinary file of that name is replaced. Raises as `write`."""
+    """Write a file whole or not at all; a regular file of that name is replaced. Raises as `write`."""
     with _stopping(output):
         handle, name = tempfile.mkstemp(dir=output.parent, prefix=".export-")
         temporary = Path(name)
@@ -207,11 +209,11 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
 
 @contextmanager
 def _stopping(output: Path) -> Iterator[None]:
-    """Turn errors of the machine into one line."""
+    """Convert errors of the machine into one line."""
     if output.exists() and not output.is_file() and not output.is_dir():
-        raise OutputTaken(f"{output} is not an ordinary file.")
+        raise OutputTaken(f"{output} is not a regular file.")
     if not output.parent.is_dir():
-        raise ExportStopped(f"{output} was not written: there is no folder {output.parent}.")
+        raise ExportStopped(f"{output} was not written: the folder {output.parent} does not exist.")
     try:
         yield
     except screenshots.STORE_ERRORS as error:
@@ -222,7 +224,7 @@ def _stopping(output: Path) -> Iterator[None]:
 
 
 def _write_folder(export: Export, output: Path) -> None:
-    # In a folder of its own, since the permissions of mkdtemp are not those of an ordinary folder.
+    # In a subfolder, because mkdtemp sets restrictive permissions.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-", ignore_cleanup_errors=True) as holder:
         made = Path(holder, "export")
         made.mkdir()
@@ -232,7 +234,7 @@ def _write_folder(export: Export, output: Path) -> None:
             path.write_bytes(data)
         if output.is_dir() and any(output.iterdir()):
             if not _same(made, output):
-                raise OutputTaken(f"{output} exists and holds something else; name a new folder.")
+                raise OutputTaken(f"{output} exists and is not an earlier export. Choose a new folder.")
             return
         if output.is_dir():
             output.rmdir()
@@ -248,12 +250,12 @@ def _same(left: Path, right: Path) -> bool:
 
 # --- zip files --------------------------------------------------------------------------------------------------------
 
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can state
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file to be: ``size`` in bytes is needed of those over 2 GB only, which a zip states in another way."""
+    """A file of a zip; ``size`` in bytes is only needed over 2 GB, where the zip format differs."""
 
     name: str
     chunks: Iterable[bytes]
@@ -276,14 +278,14 @@ def zipped(entries: Iterable[Entry]) -> Iterator[bytes]:
 def _build_info(entry: Entry) -> zipfile.ZipInfo:
     member = zipfile.ZipInfo(entry.name, EPOCH)
     member.external_attr = 0o644 << 16
-    member.create_system = 3  # the same on every system
+    member.create_system = 3  # independent of the operating system
     member.compress_type = zipfile.ZIP_DEFLATED if entry.compressed else zipfile.ZIP_STORED
     member.file_size = entry.size
     return member
 
 
 class _Stream:
-    """Where zipfile writes to: what it has written can be taken away at any time, so it cannot go back."""
+    """Output of zipfile; the written part can be taken at any time, so it cannot seek back."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -293,10 +295,10 @@ class _Stream:
         return len(data)
 
     def close(self) -> None:
-        """Keep it: the written bytes can still be taken."""
+        """Keep the written bytes: they can still be taken."""
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no buffer."""
 
     def taken(self) -> bytes:
         data = bytes(self._written)

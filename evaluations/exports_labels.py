@@ -57,10 +57,9 @@ Rows = dict[int, list[Any]]  # named tuples of a query, by a key
 
 
 def human_label(submission: Submission, missing: Sequence[Problem]) -> Iterator[bytes]:
-    """One object a task with the final verdict as "0", "1" or "2", in the order of the submission.
+    """Yield one object for each task with the final verdict as "0", "1" or "2", in the order of the submission.
 
-    A partial export has the tasks with a final verdict only, and is an object that says so, because a bare list
-    has no place for it.
+    A partial export has only the tasks with a final verdict. It is an object that says so, because a list cannot.
     """
     key = f"{submission.agent.name}_human_label"
     columns = ("state", "decided", "lowest", "task__external_id", "task__text")
@@ -78,8 +77,8 @@ def human_label(submission: Submission, missing: Sequence[Problem]) -> Iterator[
 
 
 def label_lines(submission: Submission, missing: Sequence[Problem]) -> Iterator[bytes]:
-    """A header, then for every trajectory with a final verdict its labels, flags, reports and adjudications with all
-    revisions, and what annotators said after seeing judges (informed). People are pseudonyms, times are UTC.
+    """Yield a header, then for every trajectory with a final verdict its labels, flags, reports and adjudications with
+    all revisions, and informed opinions of annotators. People are pseudonyms, times are UTC.
 
     Each batch of trajectories takes six queries.
     """
@@ -114,7 +113,7 @@ def _batch_lines(trajectories: Sequence[Any], people: dict[int, str]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """Rows of some trajectories, each in the order of the file: by trajectory, and findings by their decision."""
+    """Rows of some trajectories in the order of the file: by trajectory, findings by their label or adjudication."""
 
     labels: Rows
     label_findings: Rows
@@ -189,7 +188,7 @@ def _label(label: Any, findings: Sequence[Any], people: dict[int, str]) -> dict[
 
 
 def _informed(label: Any, people: dict[int, str]) -> dict[str, Any]:
-    """It follows a blind label and replaces nothing; nulls where the annotator looked and has not decided."""
+    """Return the informed opinion that follows a blind label; nulls if the annotator looked but did not decide."""
     decided = label.informed__decided_at is not None
     names = ("judge", "fingerprint", "verdict")
     return {
@@ -232,7 +231,7 @@ def _report(report: Any, people: dict[int, str]) -> dict[str, Any]:
 
 
 def _attempt(label: Any) -> dict[str, Any] | None:
-    """Only version 2 of the protocol asks for one; ``steps`` is null where the annotator could not do the task."""
+    """Return the annotator's own attempt (protocol version 2 only); ``steps`` is null if they could not do the task."""
     if label.attempt__pk is None:
         return None
     return {
@@ -244,7 +243,7 @@ def _attempt(label: Any) -> dict[str, Any] | None:
 
 
 def _decision(decision: Any, findings: Sequence[Any]) -> dict[str, Any]:
-    """Fields of labels and adjudications; null: does not apply, or not measured (active_seconds, steps_seen)."""
+    """Return fields of labels and adjudications; null: does not apply, or not measured (active_seconds, steps_seen)."""
     fields = {name: getattr(decision, name) for name in LABEL_FIELDS} | {
         "findings": [
             {"key_point": finding.key_point__text, "finding": finding.finding, "step": finding.step}

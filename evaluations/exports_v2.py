@@ -1,19 +1,19 @@
-"""Trajectories as Online-Mind2Web v2 folders, from v1 input too.
+"""Trajectories as Online-Mind2Web v2 folders, also from v1 input.
 
-A v1 submission does not say all that v2 asks for. What is missing is said, never made up, and no step is renumbered:
+A v1 submission lacks some data that v2 requires. Missing data is marked, never invented, and steps keep their numbers:
 
 - A missing thought is null.
 - A step without a screenshot makes its trajectory unconvertible; so does a v1 step before the last without an action.
-- The address in a NAVIGATE text is the step's ``url`` since the import; the text itself stays as the agent wrote it.
-- A last observation, after which nothing was done, becomes the TASK_COMPLETE step with the final answer.
-- Where there is no such observation but the last action only ends the run (``Finish``, or ``stop [...]``,
-  ``send_msg_to_user("...")`` and the like, holding the final answer), that action acts on no page: it is the
-  completion, and is written as TASK_COMPLETE with a warning that quotes it. Any other last action would need an
-  observation that nobody has made, so the trajectory is unconvertible.
+- The address in a NAVIGATE text is the step's ``url`` since the import; the text itself is unchanged.
+- A last observation without an action becomes the TASK_COMPLETE step with the final answer.
+- Without such an observation, a last action that only ends the run (``Finish``, or ``stop [...]``,
+  ``send_msg_to_user("...")`` and the like, with the final answer) acts on no page. It is the completion, and is
+  written as TASK_COMPLETE with a warning that quotes it. Any other last action would need a later observation, which
+  does not exist, so the trajectory is unconvertible.
 
-A picture of which parts are redacted leaves with these covered, as PNG.
+A redacted image is exported in its redacted form, as PNG.
 
-Whatever comes out is checked by the reader of the format before it is written.
+The reader of the format checks every result before it is written.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Conversion = tuple[dict[str, Any], list[Problem], list[Problem]]
 
 
 def survey(submission: Submission) -> tuple[list[Problem], list[Problem]]:
-    """Find the reasons why trajectories cannot be written as v2, and doubts about the others."""
+    """Return the reasons why trajectories cannot be written as v2, and the warnings about the others."""
     problems, warnings = [], []
     for found, doubtful in _survey_each(submission):
         problems += found
@@ -89,14 +89,14 @@ def _survey_each(submission: Submission) -> Iterator[tuple[list[Problem], list[P
 
 
 def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion:
-    """The result.json of a trajectory, what makes it unusable, and what is doubtful; see the module.
+    """Return the result.json of a trajectory, the reasons why it is unconvertible, and warnings; see the module.
 
-    ``covered`` are the digests of pictures that are redacted, and so become PNG.
+    ``covered`` are the digests of redacted images, which become PNG.
     """
     steps = list(trajectory.steps.all())
     task_id = trajectory.task.external_id
     if not steps:
-        says = f"{task_id}: it is an answer without steps, which an Online-Mind2Web trajectory cannot be."
+        says = f"{task_id}: it is an answer without steps; an Online-Mind2Web trajectory needs steps."
         return {}, [Problem("no_steps", says, task_id)], []
     problems = [_problem("screenshot_missing", task_id, s, "has no screenshot") for s in steps if not s.screenshot]
     warnings: list[Problem] = []
@@ -125,7 +125,7 @@ def convert(trajectory: Trajectory, covered: Collection[str] = ()) -> Conversion
 
 
 def screenshot_names(steps: Sequence[Step], covered: Collection[str] = ()) -> list[str]:
-    """``0000.png`` ...: the step's number, which sorts, and the extension of what the image really is."""
+    """Return ``0000.png`` ...: the step's number, padded for sorting, with the extension of the actual image format."""
     return [f"{step.index:04d}.{_extension(step.screenshot, covered)}" for step in steps]
 
 
@@ -154,7 +154,7 @@ def members(submission: Submission, missing: Sequence[Problem]) -> Iterator[tupl
         folder, steps = trajectory.task.external_id, list(trajectory.steps.all())
         yield f"{folder}/{RESULT}", _json(document)
         for step, name in zip(steps, screenshot_names(steps, covered), strict=True):
-            if step.screenshot is not None:  # it never is where there are no problems
+            if step.screenshot is not None:  # always true without problems
                 sha256 = step.screenshot.sha256
                 yield f"{folder}/{SCREENSHOTS}/{name}", screenshots.original(covered.get(sha256, sha256))
 
@@ -174,7 +174,7 @@ def _last_action(trajectory: Trajectory, last: Step, problems: list[Problem], wa
         quoted = printable(last.action, 200)
         warnings.append(_problem("answer_as_completion", task_id, last, f"is the end, now TASK_COMPLETE: {quoted}"))
         return _completion(answer)
-    says = f"acts ({printable(last.action, 80)}), and there is no observation after it to complete the task at"
+    says = f"acts ({printable(last.action, 80)}), and no later observation exists at which to complete the task"
     problems.append(_problem("no_last_observation", task_id, last, says))
     return last.action
 
@@ -184,7 +184,7 @@ def _completion(answer: str | None) -> str:
 
 
 def _gives_answer(action: str, answer: str | None) -> bool:
-    """Return whether ``action`` only hands over the final answer, whatever the escapes in its text."""
+    """Return whether ``action`` only gives the final answer, ignoring escapes in its text."""
     if not LAST_WORDS.match(action) or not (answer or "").strip():
         return False
     return _letters(answer or "") in _letters(action)
@@ -195,7 +195,7 @@ def _letters(text: str) -> str:
 
 
 def _gaps(task_id: str, steps: Sequence[Step]) -> list[Problem]:
-    """Warnings about omissions of v1, once a step."""
+    """Return warnings about data that v1 lacks, one for each step."""
     warnings = [
         _problem("thought_missing", task_id, step, "has no thought")
         for step in steps

@@ -1,4 +1,4 @@
-"""Filters of reports and options of bundles: GET parameters, kept in every link of the page."""
+"""Filters of reports and options of bundles: GET parameters, included in every link of the page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from judges.models import Judge
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "counted as not a success"}
 RULES = {Rules.DEFAULT: "default", Rules.PUBLISHED: "published"}
 KINDS = {"": "both ways", "too-kind": "judge said success, people not", "too-strict": "people said success, judge not"}
-MOST_OFFERED = 300  # websites in a list to choose from; beyond it the address is typed
+MOST_OFFERED = 300  # websites in a select; with more, the filter is a text field
 LONGEST = 500
 ONE_SUBMISSION = ("level", "website", "label2", "rules")  # it has one agent
 WHOLE_BENCHMARK = ("agent", *ONE_SUBMISSION)
@@ -35,7 +35,7 @@ Chosen = TypeVar("Chosen", Label2, Rules)
 class Filters:
     """The filters of an address; an empty text selects everything.
 
-    ``label2`` only says which rule is charted, since tables have both. ``kind``, one of KINDS, is for lists of
+    ``label2`` only selects the rule for charts, because tables show both. ``kind``, one of KINDS, is for lists of
     differences.
     """
 
@@ -63,7 +63,7 @@ class Filters:
 
     @property
     def words(self) -> str:
-        """The filters in words, for the scope of a report; empty without filters."""
+        """Return the filters in words, for the scope of a report; empty without filters."""
         given = (("agent", self.agent), ("level", self.level), ("website", self.website))
         return ", ".join(f"{name} {value}" for name, value in given if value)
 
@@ -80,15 +80,15 @@ class Filters:
         return f"{whole}: {self.words}" if self.narrowed else whole
 
     def judge_of(self, allowed: Sequence[Judge]) -> Judge | None:
-        """The judge that the address names, else the first by name; None where there is none, Http404 for others."""
+        """Return the judge that the address names, or the first by name; None if there is none, Http404 for others."""
         if self.judge:
             return judge_named(self.judge, allowed)
         return allowed[0] if allowed else None
 
     def judge_or_first(self, allowed: Sequence[Judge]) -> tuple[Judge | None, str]:
-        """As `judge_of`, but the first in place of one that has said nothing here, and then the name asked for.
+        """Return the judge as `judge_of`; if it has no judgments here, the first judge and the requested name.
 
-        For pages that are reached from others with the judge of the address, which may have spoken about more there.
+        For pages linked from others with the judge of the address, which may have more judgments there.
         """
         try:
             return self.judge_of(allowed), ""
@@ -102,10 +102,10 @@ def _chosen(text: str | None, default: Chosen) -> Chosen:
 
 
 class FiltersForm(forms.Form):
-    """The filters to choose from: what the cases have, and what the page can do.
+    """The filters that a page offers: the values of the cases, and the options that the page supports.
 
-    A value that the cases do not have stays among the choices, so that the page says what was asked for. What ``only``
-    does not name is carried along unseen.
+    A requested value that the cases do not have stays among the choices, so that the page shows it. Filters not in
+    ``only`` become hidden fields.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class FiltersForm(forms.Form):
         self._carry(filters)
 
     def _narrowing(self, name: str, value: str, offered: set[str]) -> None:
-        """A choice among what the cases have; none where there is nothing to choose, a text where there is too much."""
+        """Add a select with the values of the cases; no field without a choice, a text field for too many values."""
         offered = (offered - {""}) | ({value} if value else set())
         if len(offered) > MOST_OFFERED:
             field: Any = forms.CharField(label=name.capitalize(), required=False, max_length=LONGEST, initial=value)
@@ -146,7 +146,7 @@ class FiltersForm(forms.Form):
             self._add(name, name.capitalize(), chosen, value)
 
     def _carry(self, filters: Filters) -> None:
-        """Keep parameters of the address that the page has no filter for."""
+        """Keep parameters of the address that have no field on the page."""
         for field in dataclass_fields(Filters):
             value = getattr(filters, field.name)
             if field.name not in self.fields and value != field.default:
@@ -169,18 +169,20 @@ class BundleForm(forms.Form):
         max_length=reference_data.LONGEST_KEYS,
         error_messages={"max_length": reference_data.KEYS_TOO_LONG},
         widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="What /.well-known/webverdict-keys.json of their instance says, or a public key in hex. Without "
-        "them only a key of this instance is known.",
+        help_text=(
+            "The content of /.well-known/webverdict-keys.json of their instance, or a public key in hex. "
+            "Without it only a key of this instance is known."
+        ),
     )
-    anchors = forms.FileField(label="Published heads of chains", required=False, help_text=reference_data.ANCHORS_HELP)
+    anchors = forms.FileField(label="Published chain heads", required=False, help_text=reference_data.ANCHORS_HELP)
     chain = forms.CharField(
-        label="Id of the chain",
+        label="Chain id",
         required=False,
         max_length=reference_data.LONGEST_CHAIN,
         help_text=reference_data.CHAIN_HELP,
     )
     heads = forms.CharField(
-        label="Heads of the chain that you kept",
+        label="Chain heads that you saved",
         required=False,
         max_length=reference_data.LONGEST_HEADS,
         error_messages={"max_length": reference_data.HEADS_TOO_LONG},
@@ -190,7 +192,7 @@ class BundleForm(forms.Form):
     tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=reference_data.TASKS_HELP)
 
     def clean(self) -> dict[str, Any]:
-        """With ``given``: what keys, heads, chain and task list say, as checks take it."""
+        """Add ``given``: keys, heads, chain and task list as reference data for the checks."""
         data: dict[str, Any] = super().clean() or {}
         try:
             data["given"] = reference_data.parse_reference_data(
@@ -208,7 +210,7 @@ class SampleForm(forms.Form):
         required=False,
         max_length=actions.LONGEST_SEED,
         error_messages={"max_length": actions.SEED_TOO_LONG},
-        help_text="Leave it empty: then nobody can have chosen it. One of your own is recorded as chosen by you.",
+        help_text="Leave it empty, and nobody can have chosen it. Your own seed is recorded as chosen by you.",
     )
 
 
@@ -237,12 +239,14 @@ class EvidenceForm(forms.Form):
         required=False,
         initial="files",
     )
-    without_judges = forms.BooleanField(label="Leave out what judges said", required=False)
-    partial = forms.BooleanField(label="Partial: what there is; the bundle says what is missing", required=False)
-    accept_names = forms.BooleanField(label="Take the texts in which somebody is named", required=False)
+    without_judges = forms.BooleanField(label="Leave out judgments", required=False)
+    partial = forms.BooleanField(
+        label="Partial: export although things are missing; the bundle lists them", required=False
+    )
+    accept_names = forms.BooleanField(label="Export although texts name members", required=False)
 
     def chosen(self) -> dict[str, Any]:
-        """The arguments of `download.prepare_evidence`, from a valid form."""
+        """Return the arguments of `download.prepare_evidence`, from a valid form."""
         return {
             "screenshots": self.cleaned_data["screenshots"] or "files",
             "judges": not self.cleaned_data["without_judges"],

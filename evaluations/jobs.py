@@ -1,4 +1,4 @@
-"""Celery jobs: thin, and safe to run twice."""
+"""Celery jobs: thin wrappers that are safe to run twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluations.models import BundleUpload
 
 @shared_task
 def publish_anchors() -> None:
-    """Publish the heads of chains that have changed; what fails is kept with its reason, and tried the next time."""
+    """Publish the heads of chains that have changed; failures are saved with their reason, and retried next time."""
     anchoring.publish()
 
 
@@ -27,7 +27,7 @@ def compute_standing(submission_id: int) -> None:
 
 @shared_task
 def open_bundle(upload_id: str) -> None:
-    """Open an uploaded evidence bundle; exactly one worker takes it, and one that died is followed by another."""
+    """Open an uploaded evidence bundle; only one worker takes it, and another one if that worker dies."""
     taken = arrivals.claim(BundleUpload, upload_id)
     if taken is not None:
         uploads.process_upload(taken)
@@ -35,12 +35,12 @@ def open_bundle(upload_id: str) -> None:
 
 @shared_task
 def resume_bundles() -> None:
-    """Queue again what has no message or has lost its worker: the rows are the truth, not the broker."""
+    """Queue again uploads without a message or a worker: the database decides, not the broker."""
     for pk in arrivals.find_waiting(BundleUpload):
         open_bundle.delay(pk)
 
 
 @shared_task
 def forget_bundles() -> None:
-    """Once a day, delete what is kept of bundles that were refused long ago, and files that nobody waits for."""
+    """Delete records of bundles that were refused a month ago, and files that no upload needs. Runs once a day."""
     uploads.forget_old()

@@ -27,7 +27,7 @@ from evaluations.tables import Column
 class Definition:
     """``name`` is the key in JSON. ``column`` has the heading (also that in CSV), the rounding and the help text.
 
-    ``formula`` computes it. Its docstring gives the formula, the undefined cases and the source, in documents too.
+    ``formula`` computes it. Its docstring, also printed in documents, has the formula, undefined cases and source.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Definition:
 
     @property
     def is_coefficient(self) -> bool:
-        """Four digits in published tables. Any other measure is a rate, or the difference of two."""
+        """Return whether published tables give four digits; any other measure is a rate, or a difference of two."""
         return self.column.kind == "coefficient"
 
     @property
@@ -59,7 +59,7 @@ class Definition:
 
 
 def under_rules(columns: Iterable[Column], rules: Rules) -> list[Column]:
-    """Published tables give coefficients with four digits."""
+    """Return the columns; published tables give coefficients with four digits."""
     fine = rules is Rules.PUBLISHED
     return [replace(each, kind="coefficient4") if fine and each.kind == "coefficient" else each for each in columns]
 
@@ -76,14 +76,16 @@ def _of_judge(name: str, heading: str, explanation: str, kind: str = "rate", **f
     return Definition(name, Column(heading, kind, explanation), getattr(Confusion, name), **flags)
 
 
-# Agreement of people. Raw agreement does not correct for chance, so some groups have it alone.
+# Agreement of people. Raw agreement is not corrected for chance, so it is the only measure of some groups.
 RAW_AGREEMENT = Definition(
     "raw_agreement",
     Column(
         "Raw agreement",
         "rate",
-        "How often two labels of one trajectory say the same. It does not correct for chance: where nearly all "
-        "trajectories get one verdict, it is high even for guesses.",
+        (
+            "How often two labels of a trajectory agree. It does not correct for chance: if nearly all "
+            "trajectories get the same verdict, it is high even for guesses."
+        ),
     ),
     raw_agreement,
 )
@@ -92,24 +94,30 @@ COEFFICIENTS = _by_name(
         "alpha",
         "Krippendorff alpha",
         krippendorff_alpha,
-        "One minus observed by expected disagreement, for verdicts without order; labels may be missing. 1 is perfect, "
-        "0 is what chance gives, below 0 is worse. Krippendorff relies on .800 and more and draws tentative "
-        "conclusions from .667 on: his convention, not a law.",
+        (
+            "One minus observed divided by expected disagreement, for unordered verdicts; labels may be "
+            "missing. 1 is perfect, 0 is chance, below 0 is worse than chance. Krippendorff relies on .800 "
+            "and more and draws tentative conclusions from .667: his convention, not a law."
+        ),
     ),
     _coefficient(
         "ac1",
         "Gwet AC1",
         gwet_ac1,
-        "Corrects for chance in a way that one dominating verdict moves little. Far above alpha it means that the "
-        "verdicts are uneven, not that people agree better. Chance has three verdicts to choose from (k = 3), also "
-        "where imported labels name two only.",
+        (
+            "Corrects for chance and depends little on one dominating verdict. A value far above alpha means "
+            "that the verdicts are uneven, not that people agree better. Chance has three verdicts to choose "
+            "from (k = 3), even if imported labels have only two."
+        ),
     ),
     _coefficient(
         "fleiss_kappa",
         "Fleiss kappa",
         fleiss_kappa,
-        "The older coefficient of the same kind, to compare with older work. With many trajectories it is close to "
-        "alpha and read like it.",
+        (
+            "An older coefficient of the same kind, for comparison with older work. With many trajectories "
+            "it is close to alpha; read it in the same way."
+        ),
     ),
 )
 
@@ -118,7 +126,7 @@ JUDGE_MEASURES = _by_name(
     _of_judge(
         "agreement",
         "Agreement",
-        "Accuracy: how often the judge says what people decided.",
+        "Accuracy: how often the judge agrees with people's decision.",
         rounded_twice=True,
         headline=True,
         printed=True,
@@ -126,21 +134,23 @@ JUDGE_MEASURES = _by_name(
     _of_judge(
         "success_rate_gap",
         "Gap",
-        "Success rate by the judge minus by people: above 0 it is too kind.",
+        "Success rate by the judge minus by people: above 0 the judge is too lenient.",
         "points",
         headline=True,
         printed=True,
     ),
-    _of_judge("precision", "Precision", "Of what the judge calls a success, how much people do too.", printed=True),
+    _of_judge("precision", "Precision", "Share of the judge's successes that are successes by people.", printed=True),
     _of_judge(
-        "recall", "Recall", "Of what people call a success, how much the judge does too (sensitivity).", printed=True
+        "recall", "Recall", "Share of people's successes that are successes by the judge (sensitivity).", printed=True
     ),
     _of_judge("f1", "F1", "Harmonic mean of precision and recall."),
     _of_judge(
-        "false_positive_rate", "FPR", "Of what people call no success, how much the judge calls one.", printed=True
+        "false_positive_rate", "FPR", "Share of non-successes by people that the judge calls a success.", printed=True
     ),
-    _of_judge("specificity", "Specificity", "Of what people call no success, how much the judge does too (TNR)."),
-    _of_judge("npv", "NPV", "Of what the judge calls no success, how much people do too."),
+    _of_judge(
+        "specificity", "Specificity", "Share of non-successes by people that are non-successes by the judge (TNR)."
+    ),
+    _of_judge("npv", "NPV", "Share of non-successes by the judge that are non-successes by people."),
     _of_judge(
         "kappa",
         "Kappa",

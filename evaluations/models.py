@@ -1,4 +1,4 @@
-"""Signing keys, published heads of chains, and audits of other people's bundles."""
+"""Signing keys, published heads of chains, and audits of bundles from other instances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ annotation_triggers.APPEND_ONLY |= {"evaluations_auditcheck": "", "evaluations_a
 
 
 class SigningKey(models.Model):
-    """An Ed25519 key of this instance. One is active; retired ones are published for ever, and sign nothing any more.
+    """An Ed25519 key of this instance. One key is active; retired keys stay published, but never sign again.
 
     ``public`` is the raw public key in hex (32 bytes), ``key_id`` the first 16 hex digits of the SHA-256 of those
     bytes. ``sealed`` is the private key, encrypted under the secret key of the instance; see `signing`.
@@ -30,7 +30,7 @@ class SigningKey(models.Model):
     class Meta:
         ordering = ["created_at", "pk"]
         constraints = [
-            # A constant that is unique where it holds: there is at most one key that is not retired.
+            # Constant where retired_at is null, so unique: there is at most one active key.
             models.UniqueConstraint(
                 models.Value(1), condition=Q(retired_at__isnull=True), name="one_active_signing_key"
             ),
@@ -41,10 +41,10 @@ class SigningKey(models.Model):
 
 
 class Anchor(models.Model):
-    """The head of a submission's chain as it was published somewhere outside: number ``sequence`` had this ``head``.
+    """The head of a submission's chain as published outside: event number ``sequence`` had this ``head``.
 
-    ``target`` says where (never a secret of an address), ``token`` is what a time stamp authority answered (RFC 3161,
-    DER in base64). With an ``error`` it was tried and not done; it is tried again.
+    ``target`` is the place (without secrets of an address), ``token`` the reply of a time stamp authority (RFC 3161,
+    DER in base64). With an ``error``, the publication failed; it is tried again.
     """
 
     class Method(models.TextChoices):
@@ -73,11 +73,11 @@ class Anchor(models.Model):
 
 
 class Audit(models.Model):
-    """Somebody's evidence bundle, opened here: ``submission`` has its rows, its ``sample`` what is labelled again.
+    """An evidence bundle of another instance: ``submission`` has its rows, ``sample`` the trajectories labelled again.
 
-    What its checks said is in ``checks``. The sample is drawn once: ``size`` of the sorted task ids by ``seed``, as
-    spot checks are. The seed is the SHA-256 (hex) of the text manifest + ``nonce`` (64 hex digits, made at the draw);
-    without a nonce the auditor has chosen it.
+    The results of its checks are in ``checks``. The sample is drawn once: ``size`` of the sorted task ids by ``seed``,
+    as for spot checks. The seed is the SHA-256 (hex) of the text manifest + ``nonce`` (64 hex digits, created at the
+    draw); without a nonce, the auditor has chosen it.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="audit")
@@ -95,22 +95,22 @@ class Audit(models.Model):
 
     @property
     def seed_chosen(self) -> bool:
-        """Return whether the auditor chose the seed: then they could have tried many."""
+        """Return whether the auditor chose the seed: they could have tried several."""
         return bool(self.seed) and not self.nonce
 
     @property
     def sample(self) -> Submission | None:
-        """The submission in which the sample is labelled again, once it is drawn."""
+        """Return the submission in which the sample is labelled again; None until it is drawn."""
         return getattr(self.submission, "sample", None)
 
     @property
     def newest_check(self) -> AuditCheck:
-        """The present state; the first check is made when the bundle is opened."""
+        """Return the newest check, which is the present state; opening the bundle creates the first."""
         return max(self.checks.all(), key=lambda made: (made.checked_at, made.pk))
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """Of the newest check, as are the two below."""
+        """Return the findings of the newest check; the two properties below are also from it."""
         return self.newest_check.findings
 
     @property
@@ -123,7 +123,7 @@ class Audit(models.Model):
 
     @property
     def decision(self) -> AuditDecision | None:
-        """The newest one, which holds."""
+        """Return the newest decision, which is the valid one."""
         return max(self.decisions.all(), key=lambda made: (made.decided_at, made.pk), default=None)
 
     def __str__(self) -> str:
@@ -131,12 +131,12 @@ class Audit(models.Model):
 
 
 class AuditCheck(models.Model):
-    """One check of an audited bundle: when it was opened, and each time that it was sent again; none is overwritten.
+    """One check of an audited bundle: when it was opened, or each time it was sent again; none is overwritten.
 
-    ``given`` names the reference data of the auditor (`auditing.reference_data.NAMES`), null where it was not recorded.
-    ``findings`` is what was found (see `verifier.findings`), ``key_id`` the key that signed the bundle: the same files
-    can come with another signature. ``key_trusted`` says whether the auditor gave that key as the submitter's, or it
-    is one of this instance.
+    ``given`` names the reference data of the auditor (`auditing.reference_data.NAMES`), null if it was not recorded.
+    ``findings`` are the results (see `verifier.findings`), ``key_id`` is the key that signed the bundle: the same files
+    can come with another signature. ``key_trusted`` is whether the auditor gave that key as the submitter's, or it is a
+    key of this instance.
     """
 
     audit = models.ForeignKey(Audit, on_delete=models.PROTECT, related_name="checks")
@@ -159,11 +159,11 @@ class AuditCheck(models.Model):
 
 
 class BundleUpload(Arrival):
-    """An evidence bundle on its way in through the page or the API, and what came of it.
+    """An evidence bundle uploaded through the page or the API, and its outcome.
 
-    ``given`` is the reference data of its uploader, as `encode_reference_data` has it; emptied, and the file
-    deleted, when it is finished. ``audit`` is the one that was made of it, or with ``again`` the one as which it was
-    open already, and which has another check by it now. ``refused`` says why there is none.
+    ``given`` is the reference data of its uploader, from `encode_reference_data`; when the upload is finished, it is
+    emptied and the file deleted. ``audit`` is the audit of the bundle. With ``again``, it was open already, and this
+    upload added another check. ``refused`` is the reason if there is no audit.
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
@@ -176,7 +176,7 @@ class BundleUpload(Arrival):
 
 
 class AuditDecision(models.Model):
-    """An auditor's decision about a bundle, with the reason; the newest one holds, none is overwritten."""
+    """An auditor's decision about a bundle, with the reason; the newest one counts, none is overwritten."""
 
     class Outcome(models.TextChoices):
         ACCEPT = "accept", "accepted"
@@ -201,7 +201,7 @@ class AuditDecision(models.Model):
 
 
 class Standing(models.Model):
-    """The claims of a large submission, and its texts with names, as a job computed them.
+    """The claims of a large submission, and its texts with names, as computed by a job.
 
     ``key`` is the SHA-256 of their inputs, mainly the head of the chain; see `evaluations.evidence.standing`.
     ``requested_at`` is the time of the last request for the job, ``computed_at`` is null before its first result.

@@ -18,13 +18,13 @@ Order = tuple[Any, ...]
 
 @lru_cache(maxsize=10_000)  # the same few names are sorted again and again
 def natural(name: str) -> Order:
-    """A2 before A10, "agent b" beside "Agent a", and never two names alike."""
+    """Return a sort key: A2 before A10, "agent b" next to "Agent a", and different keys for different names."""
     parts = re.split(r"(\d+)", name)
     return tuple(int(part) if odd % 2 else part.casefold() for odd, part in enumerate(parts)), name
 
 
 def level_order(level: str) -> Order:
-    """Easy, medium, hard, then any others, and last what is not known."""
+    """Sort easy, medium, hard, then other levels, and unknown last."""
     return _after(LEVELS, level)
 
 
@@ -33,7 +33,7 @@ def failure_type_order(code: str) -> Order:
 
 
 def failure_type_name(code: str) -> str:
-    """Its name in the protocol; a code that the protocol does not know is its own name."""
+    """Return its name in the protocol; a code that the protocol does not have is its own name."""
     return FAILURE_TYPE_NAMES.get(code, code) or NOT_KNOWN
 
 

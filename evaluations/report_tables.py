@@ -26,7 +26,7 @@ from evaluations.naming import FAILURE_TYPE_NAMES
 from evaluations.statistics import wilson
 from evaluations.tables import Column, Table, Value, tabulate
 
-# --- what came out ---------------------------------------------------------------------------------------------------
+# --- outcome ---------------------------------------------------------------------------------------------------------
 
 
 def success(standings: Iterable[Standing]) -> Table:
@@ -64,15 +64,15 @@ def failure_types(cases: Sequence[Case]) -> Table:
         [FAILURE_TYPE_NAMES.get(code, code) or "none stated", counted[code], wilson(counted[code], len(named))]
         for code in sorted(counted, key=lambda code: (-counted[code], code))
     ]
-    note = "Of an adjudicated failure, the adjudicator's main type; of any other, the one that most labels name."
+    note = "For an adjudicated failure, the adjudicator's main type; for any other, the type that most labels name."
     return Table("failure-types", "Failure types", columns, rows, note=note)
 
 
-# --- how far people agree --------------------------------------------------------------------------------------------
+# --- agreement -------------------------------------------------------------------------------------------------------
 
 
 def largest(groups: Table, most: int) -> Table:
-    """The groups with the most cases, in their order: the second column is the number of cases."""
+    """Return the groups with the most cases, in their order; the second column is the number of cases."""
     sizes = sorted((row[1] for row in groups.rows if isinstance(row[1], int)), reverse=True)
     if len(sizes) <= most:
         return groups
@@ -81,7 +81,7 @@ def largest(groups: Table, most: int) -> Table:
     return replace(groups, rows=kept, note=note.strip())
 
 
-# --- how it was made -------------------------------------------------------------------------------------------------
+# --- work ------------------------------------------------------------------------------------------------------------
 
 
 def people(submission: Submission) -> Table:
@@ -95,28 +95,28 @@ def people(submission: Submission) -> Table:
         for person, pseudonym, role in sorted(members, key=lambda row: (row[2], len(row[1]), row[1]))
     ]
     columns = (Column("Person"), Column("Role"), Column("Labels", "count"), Column("Adjudications", "count"))
-    return Table("people", "People, by pseudonym", columns, rows, note="One person has one role in a submission.")
+    return Table("people", "People, by pseudonym", columns, rows, note="A person has one role per submission.")
 
 
 def times(cases: Iterable[Case]) -> Table:
-    """Activity for a label, by what the label says; no rows where no time was measured."""
+    """Return active times of labels, by verdict; no rows if no time was measured."""
     labels = [label for case in cases for label in case.labels]
     columns = (
         Column("Label"),
         Column("Labels", "count"),
-        Column("Measured", "count", "Labels whose time was measured."),
+        Column("Measured", "count", "Labels with a measured time."),
         Column("First quartile", "seconds"),
         Column("Median", "seconds"),
         Column("Third quartile", "seconds"),
-        Column("Hours in all", "number"),
+        Column("Total hours", "number"),
     )
     chosen = {"all": labels} | {
         name.lower(): [label for label in labels if label.verdict is verdict] for verdict, name in VERDICT_NAMES.items()
     }
     measured = any(label.seconds is not None for label in labels)
     rows = [_times(name, [label.seconds for label in some]) for name, some in chosen.items()] if measured else []
-    note = "A second counts while the page is in view and was used in the last 60 seconds."
-    return Table("times", "Time for a label", columns, rows, note=note)
+    note = "A second counts if the page is visible and was used in the last 60 seconds."
+    return Table("times", "Time per label", columns, rows, note=note)
 
 
 def _times(name: str, given: Sequence[int | None]) -> list[Value]:
@@ -135,7 +135,7 @@ def draws(submission: Submission) -> Table:
         Column("Draw", "count", of="number"),
         Column("When (UTC)", of=lambda draw: f"{draw.drawn_at:%Y-%m-%d %H:%M}"),
         Column("Rate", "rate", of="rate"),
-        Column("Unanimous", "count", "The trajectories that were drawn from.", "population_count"),
+        Column("Unanimous", "count", "The trajectories that the draw chose from.", "population_count"),
         Column("Drawn", "count", of="drawn_count"),
         Column("Seed", of="seed"),
         Column("SHA-256 of the seed", explanation=recorded, of=lambda draw: seed_hash(draw.seed)),
@@ -149,7 +149,7 @@ PRINTED = [replace(each.column, of=f"1.measures.{name}") for name, each in JUDGE
 
 
 def judges(found: Judges) -> Table:
-    not_scored = "No usable verdict, an error, or never asked: never counted as failure."
+    not_scored = "No usable verdict, an error, or never called: never counted as a failure."
     columns = (
         Column("Judge", of="0"),
         replace(RULE, of=lambda line: LABEL_2[line[1].human_label_2]),
@@ -160,8 +160,9 @@ def judges(found: Judges) -> Table:
     lines = [(CEILING, row) for row in found.people if row.name == PEOPLE]
     lines += [(each.name, row) for each in found.judges for row in each.comparison.overall]
     note = (
-        "People: blind labels compared with final verdicts. Each label contributes to its final verdict, so these "
-        "figures are too high. A judge can still score higher if adjudicators overturned unanimous labels."
+        "People: blind labels compared with final verdicts. Each label contributes to its final verdict, "
+        "so these figures are too high. A judge can still score higher if adjudicators overturned "
+        "unanimous labels."
     )
     return tabulate("judges", "Judges against people", columns, lines, note)
 
@@ -173,21 +174,21 @@ def judging(found: Judges) -> Table:
         Column("Coverage", "rate", scored, lambda each: each.covered(Label2.NOT_SUCCESS)),
         *(replace(each, of=f"comparison.{each.of}") for each in (FLIPS, *COSTS)),
     )
-    return tabulate("judging", "Coverage, steadiness and cost of judges", columns, found.judges)
+    return tabulate("judging", "Coverage, consistency and cost of judges", columns, found.judges)
 
 
-# --- where it comes from ---------------------------------------------------------------------------------------------
+# --- provenance ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """When a submission was worked on, and the last event of its chain, which seals all before it."""
+    """Working period of a submission, and the last event of its chain, whose hash covers all earlier events."""
 
     first_label: datetime | None
     last_label: datetime | None
     last_decision: datetime | None
     head: Event | None
-    missing: list[Problem]  # what the protocol still asks for before a complete export
+    missing: list[Problem]  # what the protocol still requires before a complete export
 
     @classmethod
     def of(cls, submission: Submission) -> Provenance:
@@ -201,8 +202,13 @@ class Provenance:
 # --- audits -----------------------------------------------------------------------------------------------------------
 
 AUDIT_FIGURES = (
-    Column("Agreement", "rate", "Of the sample, where the auditor's final verdict is the submitted one.", "agreement"),
-    Column("Cohen's kappa", "coefficient", "The same, corrected for chance; 0 is chance, 1 is always.", "kappa"),
+    Column(
+        "Agreement",
+        "rate",
+        "Share of the sample where the auditor's final verdict equals the submitted one.",
+        "agreement",
+    ),
+    Column("Cohen's kappa", "coefficient", "The same, corrected for chance; 0 is chance, 1 is perfect.", "kappa"),
     Column("Success rate as submitted", "rate", "Of the sample; label 2 is no success.", "submitted_rate"),
     Column("Success rate by the audit", "rate", "Of the same trajectories.", "audit_rate"),
     Column("Success rate of all, as submitted", "rate", "Of every submitted final verdict.", "all_submitted_rate"),

@@ -1,7 +1,7 @@
-"""The signing keys of this instance: made when first needed, replaced by `rotate`, published for ever.
+"""The signing keys of this instance: created when first needed, replaced by `rotate`, published for ever.
 
-A private key is kept sealed: AES-GCM under a key that HKDF derives from the secret key of the instance. So a copy of
-the database alone can sign nothing. It never leaves this module.
+A private key is stored encrypted (AES-GCM) under a key that HKDF derives from the secret key of the instance. So a copy
+of the database alone can sign nothing. Private keys never leave this module.
 """
 
 from __future__ import annotations
@@ -29,49 +29,49 @@ from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.signature import judge_known_key
 
 ALGORITHM = "Ed25519"
-SEALED_FOR = b"webverdict signing key 1"  # no other key that is derived from the secret key is the same
-NONCE = 12  # bytes, as AES-GCM takes them
+SEALED_FOR = b"webverdict signing key 1"  # HKDF context: separates this key from other keys derived from the secret key
+NONCE = 12  # bytes, as required by AES-GCM
 TRIES = 10
 
 Made = TypeVar("Made")
 
 
 class KeyClosed(Conflict):
-    """The private key cannot be opened, since the secret key of the instance was changed."""
+    """The private key cannot be opened, because the secret key of the instance has changed."""
 
     def __init__(self, key: SigningKey) -> None:
         super().__init__(
-            f"The signing key {key.key_id} cannot be opened: SECRET_KEY is not the one that it was sealed under. Add "
-            "the former one to SECRET_KEY_FALLBACKS, or make a new signing key: python manage.py rotate_signing_key. "
-            "What the old key signed stays valid."
+            f"The signing key {key.key_id} cannot be opened: SECRET_KEY is not the one that encrypted "
+            "it. Add the former one to SECRET_KEY_FALLBACKS, or create a new signing key: python "
+            "manage.py rotate_signing_key. Signatures of the old key stay valid."
         )
 
 
 def active_key() -> SigningKey:
-    """The key that signs now; the first call makes it. Of two at once one makes it, and both get that one."""
+    """Return the active key; the first call creates it. Two concurrent first calls get the same key."""
     return SigningKey.objects.filter(retired_at__isnull=True).first() or _again(_found_or_made)
 
 
 def sign(message: bytes) -> tuple[SigningKey, bytes]:
-    """The active key, and its signature (64 bytes) over ``message``; KeyClosed after a change of the secret key."""
+    """Return the active key and its signature (64 bytes) of ``message``; KeyClosed after a change of the secret key."""
     key = active_key()
     return key, signature(key, message)
 
 
 def signature(key: SigningKey, message: bytes) -> bytes:
-    """The signature of a key from `active_key`, for a message that has to name the key."""
+    """Sign with a key from `active_key`, for a message that must name the key."""
     return _open_key(key).sign(message)
 
 
 def rotate() -> SigningKey:
-    """Retire the active key and make another one; it needs no secret of the old one."""
+    """Retire the active key and create another one; the secret of the old one is not needed."""
     return _again(_rotate_key)
 
 
 def published() -> dict[str, Any]:
-    """Every key that there ever was, oldest first, as /.well-known/webverdict-keys.json has them; public parts only.
+    """Return every key ever used, oldest first, as in /.well-known/webverdict-keys.json; public parts only.
 
-    None before something was signed.
+    Empty before the first signature.
     """
     return {
         "keys": [
@@ -88,7 +88,7 @@ def published() -> dict[str, Any]:
 
 
 def with_own_keys(outcome: Outcome, given: Given) -> list[Finding]:
-    """The findings about a bundle; a sound signature that was compared with no keys may be by this instance."""
+    """Return the findings of a bundle; a valid signature without given keys is compared with this instance's keys."""
     if given.keys is not None:
         return outcome.findings
     return [_ours(finding, outcome) for finding in outcome.findings]
@@ -105,7 +105,7 @@ def _ours(finding: Finding, outcome: Outcome) -> Finding:
 
 
 def _again(change: Callable[[], Made]) -> Made:
-    """``change`` in a transaction, once more when somebody else was first: constraints keep one key and one chain."""
+    """Run ``change`` in a transaction, and again after a conflict: constraints allow one active key and one chain."""
     for _ in range(TRIES - 1):
         try:
             with transaction.atomic():
@@ -152,7 +152,7 @@ def _seal(private: bytes, key_id: str) -> str:
 
 
 def _open_key(key: SigningKey) -> Ed25519PrivateKey:
-    """The private key; one that a former secret key opens is sealed under the present one, for the day it is gone."""
+    """Return the private key; if only a former secret key opens it, encrypt it again under the present one."""
     sealed = base64.b64decode(key.sealed)
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         try:

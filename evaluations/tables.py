@@ -1,4 +1,4 @@
-"""A table: behind every chart, and the same on a page, as CSV and on a terminal; and how every number is written."""
+"""Tables, the same behind every chart, on a page, as CSV and on a terminal; and the format of every number."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Value = Measure | float | int | str | None
 
 MINUS = "\N{MINUS SIGN}"
 UNKNOWN = "not known"
-NOTHING = ""  # a cell that does not apply, other than one that is not known
-LONGEST = 40  # columns of a terminal that one cell may take
+NOTHING = ""  # a cell that does not apply, as opposed to an unknown one
+LONGEST = 40  # maximum terminal columns of a cell
 
 _BREAK = re.compile(r"[\t\r\n\u2028\u2029]+")
 _INVISIBLE = re.compile(f"[{UNSEEN}]")
@@ -26,14 +26,14 @@ _INVISIBLE = re.compile(f"[{UNSEEN}]")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``name`` is the heading, and in snake_case the name in CSV. ``kind`` is how its values are written:
+    """``name`` is the heading, and in snake_case the name in CSV. ``kind`` is the format of its values:
 
-    text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), coefficient4 (four of
-    them, as published tables have it), points (a difference of rates, written as percentage points with a sign), size
-    (the same without a sign, of what has none), seconds, dollars, number.
+    text, count, rate (a fraction, written as percent), coefficient (two digits and a sign), coefficient4 (four digits,
+    as in published tables), points (a difference of rates, written as percentage points with a sign), size (the same
+    for a value without a sign), seconds, dollars, number.
 
-    ``of`` finds the value in a record of `tabulate`: a function, or the attributes, keys and places on the way to it,
-    in a text joined by dots.
+    ``of`` finds the value in a record of `tabulate`: a function, or a path of attributes, keys and indices, also as
+    text joined by dots.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Column:
         return self.kind != "text"
 
     def value_in(self, record: Any) -> Value:
-        """The value of the record; empty, for a cell that does not apply, below an attribute that is None."""
+        """Return the value of the record; "" (does not apply) if an attribute on the path is None."""
         if callable(self.of):
             return self.of(record)
         found = record
@@ -63,10 +63,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value as people read it.
+    """A displayed value.
 
-    ``text`` is the value, or the reason why there is none (``undefined``). ``interval`` ("75.0 to 89.2") and
-    ``counts`` ("87/105", or "n 105") are empty where there are none.
+    ``text`` is the value, or the reason why there is none (``undefined``). ``interval`` ("75.0 to 89.2") and ``counts``
+    ("87/105", or "n 105") are empty if there are none.
     """
 
     text: str
@@ -79,9 +79,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``name`` is for addresses (letters and dashes), ``title`` for people; ``note`` says what has to be known.
+    """``name`` is for addresses (letters and dashes), ``title`` for people; ``note`` has important explanations.
 
-    ``links`` has, for some rows by their number, the address that the first cell leads to.
+    ``links`` maps row numbers to the address that the first cell links to.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Table:
 
     @property
     def body(self) -> list[list[Cell]]:
-        """Every value as it is written, with the link of its row in the first cell."""
+        """Return every value as displayed, with the link of its row in the first cell."""
         return [
             [
                 cell(value, column.kind, self.links.get(number, "") if place == 0 else "")
@@ -104,7 +104,7 @@ class Table:
 
     @property
     def figures(self) -> list[tuple[Column, Cell]]:
-        """The columns of a table of one row with their values, to be shown below each other; empty without a row."""
+        """Return columns with values of a one-row table, for display as a vertical list; empty without a row."""
         return list(zip(self.columns, self.body[0], strict=True)) if self.rows else []
 
     @property
@@ -112,9 +112,9 @@ class Table:
         return [column for column in self.columns if column.explanation]
 
     def as_csv(self) -> str:
-        """One column a value; a measure has four: its value, ``_low``, ``_high`` and ``_n``, and ``_undefined``.
+        """Return CSV with one column for each value; a measure also has ``_low``, ``_high``, ``_n`` and ``_undefined``.
 
-        Numbers are as they were computed: rates and differences as fractions, without separators or units.
+        Numbers are as computed: rates and differences as fractions, without separators or units.
         """
         measured = [any(isinstance(row[place], Measure) for row in self.rows) for place in range(len(self.columns))]
         rows = (
@@ -124,9 +124,9 @@ class Table:
         return csv_text([_csv_names(self.columns, measured), *rows])
 
     def as_text(self, width: int = 120) -> str:
-        """For a terminal: aligned columns, undefined values as numbered notes below.
+        """Return text for a terminal: aligned columns, undefined values as numbered notes below.
 
-        A table that is wider than ``width`` continues below itself, with its first column again.
+        A table wider than ``width`` is split into blocks below each other, each with the first column.
         """
         notes: dict[str, int] = {}
         columns = [_text_column(column, cells, notes) for column, cells in self._columns_of_cells()]
@@ -156,11 +156,11 @@ def tabulate(
     return Table(name, title, columns, rows, note, links or {})
 
 
-# --- how a value is written ------------------------------------------------------------------------------------------
+# --- formats of values -----------------------------------------------------------------------------------------------
 
 
 def cell(value: Value, kind: str = "text", link: str = "") -> Cell:
-    """A value of this kind as people read it; never "NaN" and never "None"."""
+    """Return a value of this kind as displayed; never "NaN" and never "None"."""
     numeric = kind != "text"
     if isinstance(value, Measure):
         if not _known(value.value):
@@ -175,7 +175,7 @@ def cell(value: Value, kind: str = "text", link: str = "") -> Cell:
 
 
 def written(value: float | None, kind: str) -> str:
-    """A number of this kind for people: "83.3 %", "0.74", "+3.8", "48 s", "$0.0123", "1,302"; a real minus sign."""
+    """Format a number of this kind: "83.3 %", "0.74", "+3.8", "48 s", "$0.0123", "1,302"; with a real minus sign."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if isinstance(value, bool):
@@ -194,12 +194,12 @@ def bare(value: float | None, kind: str) -> str:
 
 
 def counts(measure: Measure) -> str:
-    """The counts behind it: "87/105" for a rate, else "n 105"."""
+    """Return the counts of a measure: "87/105" for a rate, else "n 105"."""
     return f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,}/{measure.n:,}"
 
 
 def visible(text: str) -> str:
-    """The text on one line, with a mark for what cannot be seen: it commands no terminal and reorders nothing."""
+    """Return the text as one line; invisible characters, which could control a terminal, become a mark."""
     return _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", _BREAK.sub(" ", text))
 
 
@@ -208,7 +208,7 @@ def _known(value: float | None) -> bool:
 
 
 def _signless_zero(text: str) -> str:
-    """-0.0 and +0.0 are no signs of anything."""
+    """Remove the sign of -0.0 and +0.0."""
     return text.lstrip("+-") if not text.strip("+-0.") else text
 
 
@@ -221,7 +221,7 @@ def _seconds(value: float) -> str:
 
 
 def _dollars(value: float) -> str:
-    """Four digits behind the point below one dollar, or as many as two digits that count take."""
+    """Format with at least four decimals below one dollar, more if needed for two significant digits."""
     sign, size = ("-" if value < 0 else ""), abs(value)
     if size == 0 or size >= 1:
         return f"{sign if size else ''}${size:,.2f}"
@@ -231,7 +231,7 @@ def _dollars(value: float) -> str:
 
 
 def _number(value: float) -> str:
-    """Three digits that count; nothing behind the point from 100 on."""
+    """Format with three significant digits; no decimals from 100."""
     if 0 < abs(value) < 0.00005:
         return "< 0.0001" if value > 0 else "> -0.0001"
     if value == int(value) or abs(value) >= 100:
@@ -258,7 +258,7 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def _csv_names(columns: Sequence[Column], measured: Sequence[bool]) -> list[object]:
-    """Names in snake_case; one that is there already, or has a part that is, gets a number."""
+    """Return names in snake_case; a name gets a number if it, or one of its parts, already exists."""
     names: list[object] = []
     for column, wide in zip(columns, measured, strict=True):
         name = re.sub(r"\W+", "_", column.name.lower()).strip("_") or "column"
@@ -281,7 +281,7 @@ def _csv_parts(value: Value, wide: bool) -> list[object]:
 
 
 def _text_column(column: Column, cells: Sequence[Cell], notes: dict[str, int]) -> list[str]:
-    """The heading and every cell, all of one width: values flush right, their intervals beside them flush left."""
+    """Return the heading and cells, all of one width: values aligned right, with their intervals, aligned left."""
     values = [_fitted(_value_in_text(cell)) for cell in cells]
     asides = [_aside(cell, notes) for cell in cells]
     wide, beside = max(map(columns_of, values), default=0), max(map(len, asides), default=0)
@@ -308,7 +308,7 @@ def _aside(cell: Cell, notes: dict[str, int]) -> str:
 
 
 def _blocks(columns: list[list[str]], width: int) -> Iterator[list[list[str]]]:
-    """As many columns beside each other as there is room for, each time behind the first one."""
+    """Yield as many columns as fit next to each other, always after the first column."""
     if not columns:
         return
     first, block = columns[0], [columns[0]]
@@ -321,7 +321,7 @@ def _blocks(columns: list[list[str]], width: int) -> Iterator[list[list[str]]]:
 
 
 def columns_of(text: str) -> int:
-    """How many columns of a terminal a text takes: wide characters two, combining marks none."""
+    """Count the terminal columns of a text: wide characters two, combining marks none."""
     return sum(
         0
         if unicodedata.combining(char) or unicodedata.category(char) in {"Mn", "Me", "Cf"}

@@ -1,1 +1,1 @@
-"""What machines say about a trajectory; judges come with their engine, one scorer a module in `scorers`."""
+"""Automatic judges: definitions, runs, and one module per scorer in `scorers`."""

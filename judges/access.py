@@ -1,8 +1,8 @@
-"""Permission-checked lookups of judgments. The rule of independence holds here as in `annotation.access`.
+"""Permission-checked lookups of judgments, with the independence rules of `annotation.access`.
 
-No annotator sees a judgment before their own label is locked, and then only the ones that the second stage shows them
-(`find_second_stage_judgments`); an adjudicator sees those of a trajectory that they have decided; a maintainer sees
-all.
+An annotator sees judgments only after their own label is locked, and only those that the second stage shows
+(`find_second_stage_judgments`). An adjudicator sees those of a trajectory that they have decided. A maintainer sees
+all judgments.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def _harmless_scorers() -> set[str]:
 
 
 def match_disclosing() -> Q:
-    """Match judgments that may quote what is expected of a task: those of every scorer not stated to be harmless."""
+    """Return a filter for judgments that may quote a task's expectations: those of scorers not known as harmless."""
     return ~Q(judge__scorer__in=_harmless_scorers())
 
 
 def find_judges(person: Any) -> QuerySet[Judge]:
-    """Every judge of this instance, for those who maintain something; PermissionDenied for everybody else."""
+    """Return every judge of this instance; raise PermissionDenied if the person maintains nothing."""
     access.require_maintainer(person)
     return Judge.own.all()
 
@@ -44,26 +44,26 @@ def find_judge(person: Any, pk: int) -> Judge:
 
 
 def may_define_judges(person: Any) -> bool:
-    """Maintainers of the instance define judges, load prompts and edit the terms of models."""
+    """Return True for maintainers of the instance: they define judges, load prompts and edit model terms."""
     return access.may_create_submissions(person)
 
 
 def find_runs(person: Any, submission: Submission) -> QuerySet[JudgeRun]:
-    """The runs over a submission, for its maintainers; nothing for anybody else."""
+    """Return the runs over a submission to its maintainers; return none to other people."""
     if access.role_in(person, submission) is not Role.MAINTAINER:
         return JudgeRun.objects.none()
     return JudgeRun.objects.filter(submission=submission).select_related("judge")
 
 
 def find_prediction_judges(person: Any, submission: Submission) -> QuerySet[Judge]:
-    """The judges of actions that were run over a submission, the newest run first; for its maintainers."""
+    """Return the judges of actions with a run over the submission, newest run first; only to its maintainers."""
     names = [kind.name for kind in REGISTRY.values() if kind.predicts_actions]
     runs = find_runs(person, submission).filter(test=False, judge__scorer__in=names)
     return Judge.own.filter(pk__in=runs.values("judge")).annotate(last=Max("runs")).order_by("-last")
 
 
 def find_run(person: Any, pk: int) -> JudgeRun:
-    """Return a run; raise Http404 for others than maintainers of its submission, who may not learn that it exists."""
+    """Return a run; raise Http404 unless the person maintains its submission: others may not learn that it exists."""
     found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
     if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
         raise Http404("No such run.")
@@ -71,7 +71,7 @@ def find_run(person: Any, pk: int) -> JudgeRun:
 
 
 def find_trajectory_judgments(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
-    """The judgments of a trajectory that the person may see, tests left out."""
+    """Return the judgments of a trajectory that the person may see, without those of test runs."""
     made = Judgment.objects.filter(trajectory=trajectory).exclude(item__run__test=True).select_related("judge", "item")
     role = access.role_in(person, trajectory.submission)
     if role is Role.MAINTAINER:
@@ -85,7 +85,7 @@ def find_trajectory_judgments(person: Any, trajectory: Trajectory) -> QuerySet[J
 def is_blind_elsewhere(person: Any, trajectory: Trajectory, *roles: Role) -> bool:
     """Return True if the person has, or had, one of ``roles`` in another open submission with the same task.
 
-    The person may then not know its checks or its rubric yet, even after a decision here.
+    Then the person must not see the checks or the rubric of the task yet, even after a decision here.
     """
     same = {"submission__benchmark": trajectory.submission.benchmark_id, "submission__frozen_at": None}
     beside = Membership.objects.filter(person=person, role__in=roles, **same).exclude(
@@ -96,7 +96,7 @@ def is_blind_elsewhere(person: Any, trajectory: Trajectory, *roles: Role) -> boo
 
 
 def _hide_disclosing(person: Any, benchmark: Benchmark, made: QuerySet[Judgment]) -> QuerySet[Judgment]:
-    """Leave out what tells checks or rubrics to a person who decides blind in the same benchmark."""
+    """Exclude judgments that disclose checks or rubrics if the person decides blind in the same benchmark."""
     return made.exclude(match_disclosing()) if _is_deciding_in(person, benchmark) else made
 
 
@@ -142,7 +142,7 @@ def find_judgment(person: Any, pk: int) -> Judgment:
 
 
 def find_second_stage_judgments(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
-    """The judgments that an annotator was shown after their own label; nothing before they have looked."""
+    """Return the judgments that an annotator was shown after their own label; none before they opened them."""
     if access.role_in(person, trajectory.submission) is not Role.ANNOTATOR:
         return Judgment.objects.none()
     looked = InformedRevision.objects.filter(
@@ -153,27 +153,27 @@ def find_second_stage_judgments(person: Any, trajectory: Trajectory) -> QuerySet
 
 
 def find_benchmark(person: Any, slug: str) -> Benchmark:
-    """Return a benchmark whose imported judgments the person may see and add to: they maintain its catalogue.
+    """Return a benchmark if the person maintains its catalogue and so may see and add imported judgments.
 
     Raise PermissionDenied while they review a submission of it: the problems of a file disclose judgments.
     """
     found = access.benchmark_for(person, slug)
     if access.annotates(person, found):
-        raise PermissionDenied("You annotate a submission of this benchmark: its judgments are not yours to see yet.")
+        raise PermissionDenied("You annotate a submission of this benchmark, so you cannot see its judgments yet.")
     if access.reviews(person, found, Role.ADJUDICATOR):
-        raise PermissionDenied("You decide in a submission of this benchmark: its judgments are not yours to see yet.")
+        raise PermissionDenied("You adjudicate a submission of this benchmark, so you cannot see its judgments yet.")
     return found
 
 
 def find_task(person: Any, pk: int) -> Task:
-    """A task whose checks and rubric the person may see and write; see `find_benchmark`."""
+    """Return a task if the person may see and write its checks and rubric; see `find_benchmark`."""
     found = access.task_for(person, pk)
     find_benchmark(person, found.benchmark.slug)
     return found
 
 
 def find_task_trajectories(person: Any, task: Task) -> QuerySet[Trajectory]:
-    """The trajectories of a task, of any version of it, that the person maintains, to test checks on."""
+    """Return the trajectories of any version of a task that the person maintains, to test checks on them."""
     own = access.submissions_maintained_by(person).filter(benchmark=task.benchmark)
     found = Trajectory.objects.filter(submission__in=own.values("pk"), task__external_id=task.external_id)
     return found.select_related("submission__agent", "submission__benchmark", "task").order_by(
@@ -182,12 +182,12 @@ def find_task_trajectories(person: Any, task: Task) -> QuerySet[Trajectory]:
 
 
 def find_evidence_trajectory(person: Any, pk: int) -> Trajectory:
-    """A trajectory whose network evidence the person may look at: an adjudicator who no longer judges it blind.
+    """Return a trajectory to an adjudicator who may view its network evidence; raise Http404 if they may not.
 
-    That is when they may see its labels: a dispute once they have opened it, anything else once it was decided. Not
-    while they label the same task in another submission.
+    They may when they may see its labels: for a dispute after they opened it, otherwise after the decision. They may
+    not while they label the same task in another submission.
     """
     found = access.trajectory_for(person, pk, Role.ADJUDICATOR)
     if not access.may_see_labels(person, found) or is_blind_elsewhere(person, found, Role.ANNOTATOR):
-        raise Http404("There is no network evidence of this trajectory for you yet.")
+        raise Http404("You cannot see the network evidence of this trajectory yet.")
     return found

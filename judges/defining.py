@@ -1,6 +1,6 @@
-"""The verbs of judges: define, change or delete while unused, freeze; and the terms of models.
+"""Transitions of judges (define, change or delete while unused, freeze), and the terms of models.
 
-What a verb refuses it says by name of the field (`Incomplete`), or by what to do instead (`Conflict`).
+Errors name the wrong field (`Incomplete`), or what to do instead (`Conflict`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from judges.models import Judge, ModelTerms
 from judges.prompt_sets import is_storable
 from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, ParameterError, Prompts, parameters_from
 
-# How patient a judge may be: lowest and highest of what `llm.Patience` takes, and the word for it.
+# Lowest and highest values of the fields of `llm.Patience`.
 BOUNDS = {"concurrency": (1, 512), "timeout": (1, 3600), "attempts": (1, 20)}
 PRICES = ("input_price", "cached_price", "output_price")
 LIMITS = ("requests_per_minute", "tokens_per_minute")
-LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # characters, as the columns have it
+LONGEST = {"name": 64, "description": 500, "endpoint": 40, "model": 200}  # characters, as in the database columns
 
 
 def find_obstacle(kind: Kind) -> str:
@@ -51,10 +51,10 @@ def find_obstacle(kind: Kind) -> str:
 
 
 def find_judge(name: str, among: QuerySet[Judge] | None = None) -> Judge:
-    """The newest version of a name, or ``name@version``; LookupError names what there is instead.
+    """Return the newest version of a name, or ``name@version``; the LookupError lists the known names.
 
-    ``among`` are the judges of this instance unless something else is given; of one name, what came in an evidence
-    bundle goes before.
+    ``among`` defaults to the judges of this instance. If several have the name, judges from an evidence bundle come
+    first.
     """
     judges = Judge.own.all() if among is None else among
     bare, _, version = name.partition("@")
@@ -65,13 +65,13 @@ def find_judge(name: str, among: QuerySet[Judge] | None = None) -> Judge:
     judge = found.first()
     if judge is None:
         names = sorted(set(judges.values_list("name", flat=True)))
-        raise LookupError(f"There is no judge {printable(name)}; known are {', '.join(names) or 'none yet'}.")
+        raise LookupError(f"The judge {printable(name)} does not exist. Known: {', '.join(names) or 'none yet'}.")
     return judge
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The part of a judge that a maintainer states. ``prompts`` "" are the scorer's own."""
+    """The fields of a judge that a maintainer sets. ``prompts`` "" means the scorer's own."""
 
     name: str
     scorer: str
@@ -87,20 +87,20 @@ class Definition:
 
 
 def define(person: Any, **given: Any) -> Judge:
-    """Make a new judge, or the next version of the one with this name, from the fields of a `Definition`.
+    """Create a judge, or its next version if the name exists, from the fields of a `Definition`.
 
-    ``person`` None is the command line. Raises PermissionDenied, Incomplete with every problem, or Conflict when
-    somebody else has made the same version at this moment.
+    ``person`` is None for the command line. Raises PermissionDenied, Incomplete with every problem, or Conflict if
+    another person created the same version at the same time.
     """
     _require(person)
     columns = _check_definition(Definition(**given))
-    with _save_or_conflict(f"Somebody else has just made a version of {columns['name']}; look at it first."):
+    with _save_or_conflict(f"Another person has just created a version of {columns['name']}. Open it first."):
         newest = Judge.own.filter(name=columns["name"]).order_by("-version").first()
         return Judge.objects.create(**columns, version=newest.version + 1 if newest else 1, created_by=person)
 
 
 def change(person: Any, judge: Judge, **given: Any) -> Judge:
-    """Change a judge while it is unused; ``given`` as for `define`, the name stays."""
+    """Change a judge while it is unused; ``given`` as for `define`. The name does not change."""
     _require(person)
     with transaction.atomic():
         found = _lock_unused(judge)
@@ -118,15 +118,15 @@ def delete(person: Any, judge: Judge) -> None:
         try:
             found.delete()
         except ProtectedError:
-            raise Conflict(f"{judge} has judgments or runs, so it stays.") from None
+            raise Conflict(f"{judge} has judgments or runs and cannot be deleted.") from None
 
 
 def freeze(judge: Judge) -> None:
-    """Freeze a judge for good, in the transaction of its first run, and reload it."""
+    """Freeze a judge permanently, in the transaction of its first run, and reload it."""
     with transaction.atomic():
         found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
         if found is None:
-            raise Conflict(f"{judge} was deleted meanwhile.")
+            raise Conflict(f"{judge} was deleted in the meantime.")
         if found.frozen_at is None:
             found.frozen_at = timezone.now()
             found.save(update_fields=["frozen_at"])
@@ -134,15 +134,15 @@ def freeze(judge: Judge) -> None:
 
 
 def set_terms(person: Any, *, endpoint: str, model: str, **terms: Decimal | int | None) -> ModelTerms:
-    """Set what a model costs (US dollars for a million tokens) and how often it may be asked.
+    """Set the prices (US dollars per million tokens) and the rate limits of a model.
 
-    ``terms`` are PRICES and LIMITS; what is left out is unknown, or unlimited. Calls that were made keep the cost that
-    they had. Raises PermissionDenied or Incomplete.
+    ``terms`` are PRICES and LIMITS; an omitted price is unknown, an omitted limit is no limit. Past calls keep their
+    cost. Raises PermissionDenied, Incomplete or Conflict.
     """
     _require(person)
     if problems := [*_check_endpoint_name(endpoint), *_check_texts({"model": model}), *_check_model(None, model)]:
         raise Incomplete(problems)
-    with _save_or_conflict("Somebody else has just changed the terms of this model; look at them first."):
+    with _save_or_conflict("Another person has just changed the terms of this model. Open them first."):
         found = ModelTerms.objects.select_for_update().filter(endpoint=endpoint, model=model.strip()).first()
         made = found or ModelTerms(endpoint=endpoint, model=model.strip())
         made.changed_by = person
@@ -162,11 +162,8 @@ def _check_terms(made: ModelTerms) -> list[Problem]:
     prices = [name for name in PRICES if (getattr(made, name) or 0) < 0]
     limits = [name for name in LIMITS if getattr(made, name) == 0]
     return [
-        *(Problem("negative", "A price is not below 0.", name) for name in prices),
-        *(
-            Problem("zero", "With a limit of 0 nothing could be asked; leave it empty for none.", name)
-            for name in limits
-        ),
+        *(Problem("negative", "Enter a price of 0 or more.", name) for name in prices),
+        *(Problem("zero", "Enter a limit above 0, or leave it empty for no limit.", name) for name in limits),
     ]
 
 
@@ -193,9 +190,9 @@ def _save_or_conflict(message: str) -> Iterator[None]:
 def _lock_unused(judge: Judge) -> Judge:
     found = Judge.own.select_for_update(of=("self",)).filter(pk=judge.pk).first()
     if found is None:
-        raise Conflict(f"{judge} was deleted meanwhile.")
+        raise Conflict(f"{judge} was deleted in the meantime.")
     if found.frozen_at is not None or found.scorer == IMPORTED:
-        raise Conflict(f"{judge} has been used, so it stays as it is. Make a new version instead.")
+        raise Conflict(f"{judge} has been used and cannot be changed. Create a new version instead.")
     return found
 
 
@@ -218,14 +215,14 @@ def _check_definition(wanted: Definition) -> dict[str, Any]:
     parameters = _parse_parameters(kind.parameters, wanted.parameters, "parameters", problems) if kind else None
     prompts = NO_PROMPTS
     if kind is None:
-        message = f"There is no scorer {printable(str(wanted.scorer))!r}; known are {', '.join(REGISTRY)}."
+        message = f"The scorer {printable(str(wanted.scorer))!r} does not exist. Known: {', '.join(REGISTRY)}."
         problems.append(Problem("scorer_unknown", message, "scorer"))
     elif parameters is not None:
         prompts = _find_prompts(kind, parameters, wanted.prompts or kind.prompts, problems)
     if kind is None or parameters is None or problems:
         raise Incomplete(problems)
     if not kind.asks:
-        generation = Generation()  # nothing is asked, so nothing of it may tell two judges apart
+        generation = Generation()  # no model is called, so its settings must not distinguish judges
     return given | {
         "description": wanted.description.strip(),
         "scorer_version": kind.version,
@@ -238,7 +235,7 @@ def _check_definition(wanted: Definition) -> dict[str, Any]:
 
 
 def _drop_defaults(generation: dict[str, Any]) -> dict[str, Any]:
-    """Leave out later fields that have their default: they would change the fingerprint of old judges."""
+    """Omit fields that were added later and have their default: they would change the fingerprint of old judges."""
     usual = asdict(Generation())
     return {name: value for name, value in generation.items() if name not in ADDED or value != usual[name]}
 
@@ -248,9 +245,9 @@ def _check_texts(given: Mapping[str, Any]) -> list[Problem]:
     for field in [name for name in LONGEST if name in given]:
         text = given[field]
         if not isinstance(text, str) or not is_storable(text) or not text.isprintable():
-            problems.append(Problem("malformed", "This must be a text on one line.", field))
+            problems.append(Problem("malformed", "Enter a single line of text.", field))
         elif len(text) > LONGEST[field]:
-            problems.append(Problem("too_long", f"This has at most {LONGEST[field]} characters.", field))
+            problems.append(Problem("too_long", f"Enter at most {LONGEST[field]} characters.", field))
     return problems
 
 
@@ -259,7 +256,7 @@ def _check_model(kind: Kind | None, model: Any) -> list[Problem]:
     if kind is not None and not kind.asks and named:
         return [Problem("model_unused", f"{kind.title} asks no model; leave this empty.", "model")]
     if (kind is None or kind.asks) and not named and isinstance(model, str):
-        return [Problem("model_missing", "Name the model, as its endpoint calls it.", "model")]
+        return [Problem("model_missing", "Enter the model's name at its endpoint.", "model")]
     return []
 
 
@@ -267,16 +264,16 @@ def _check_judge_name(name: Any) -> list[Problem]:
     try:
         validate_slug(name)
     except ValidationError:
-        message = "A name has letters, digits, hyphens and underscores only, and at least one of them."
+        message = "Use letters, digits, hyphens and underscores, and at least one letter or digit."
         return [Problem("name_malformed", message, "name")]
     return []
 
 
 def _check_endpoint_name(name: Any) -> list[Problem]:
-    """Check that the name is possible. The endpoint may be configured later."""
+    """Check only the form of the name: the endpoint may be configured later."""
     if isinstance(name, str) and name.isidentifier() and name.isascii():
         return []
-    message = "An endpoint's name is a word, as JUDGE_ENDPOINTS has it: letters, digits and underscores."
+    message = "Enter the name of an endpoint in JUDGE_ENDPOINTS: letters, digits and underscores."
     return [Problem("endpoint_malformed", message, "endpoint")]
 
 
@@ -286,14 +283,14 @@ def _check_patience(given: Mapping[str, Any]) -> list[Problem]:
         value = given[field]
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not (whole or (field == "timeout" and isinstance(value, float))) or not low <= value <= high:
-            problems.append(Problem("out_of_bounds", f"This must be between {low} and {high}.", field))
+            problems.append(Problem("out_of_bounds", f"Enter a value from {low} to {high}.", field))
     return problems
 
 
 def _parse_parameters(kind: type, given: Any, where: str, problems: list[Problem]) -> Any:
-    """An instance of a parameter class, or None with the reason in ``problems`` under ``<where>.<parameter>``."""
+    """Return a parameter instance, or None after adding the reason to ``problems`` as ``<where>.<parameter>``."""
     if not isinstance(given, Mapping):
-        problems.append(Problem("malformed", f"The {where} are pairs of a name and a value.", where))
+        problems.append(Problem("malformed", f"The {where} must be an object of names and values.", where))
         return None
     try:
         made = parameters_from(kind, given)
@@ -311,7 +308,7 @@ def _check_storable(made: Any, where: str) -> list[Problem]:
         endless = isinstance(value, float) and not math.isfinite(value)
         endless |= isinstance(value, int) and abs(value) > 2**53
         if endless or (isinstance(value, str) and (not is_storable(value) or len(value) > prompt_sets.LONGEST_TEXT)):
-            problems.append(Problem("parameter", f"{name} has a value that cannot be kept.", f"{where}.{name}"))
+            problems.append(Problem("parameter", f"The value of {name} cannot be stored.", f"{where}.{name}"))
     return problems
 
 

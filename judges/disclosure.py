@@ -1,4 +1,4 @@
-"""Show the evidence of judges to annotators and adjudicators, after their own blind decision and on the record."""
+"""Disclosure of judges' evidence to annotators and adjudicators, after their blind decision and recorded."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from judges.working.subjects import load_subject
 
 @dataclass(frozen=True, slots=True)
 class SecondStage:
-    """An annotator's blind ``label``, and ``informed`` once they have opened the judgments.
+    """An annotator's blind ``label``, and ``informed`` after they opened the judgments (None before).
 
-    ``judgments`` are the ones that were shown then, in that order; none before.
+    ``judgments`` are those that were shown then, in that order; empty before.
     """
 
     trajectory: Trajectory
@@ -41,15 +41,15 @@ class SecondStage:
 
 
 def load_second_stage(person: Any, pk: int) -> SecondStage:
-    """Return the second stage of a trajectory for an annotator; raise Http404 before their own label is in.
+    """Return the second stage of a trajectory for an annotator; raise Http404 before they submit their own label.
 
-    After opening it they may read it again at any time. It can be opened before the freeze, where it is enabled.
+    If enabled, it can be opened until the freeze. After opening it, the annotator may read it again at any time.
     """
     trajectory = people_access.trajectory_for(person, pk, Role.ANNOTATOR)
     labels = people_access.own_labels(person, trajectory).prefetch_related("findings__key_point")
     label = labels.order_by("-revision").first()
     if label is None:
-        raise Http404("There is no second stage before your own label is in.")
+        raise Http404("The second stage starts after you submit your own label.")
     informed = InformedRevision.objects.filter(label=label).first()
     if informed is None and not (trajectory.submission.second_stage and trajectory.submission.frozen_at is None):
         raise Http404("This submission has no second stage.")
@@ -61,9 +61,9 @@ def load_second_stage(person: Any, pk: int) -> SecondStage:
 
 
 def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
-    """Show the person all judgments of this submission's runs at this moment; raises as `workflow.show_judgments`.
+    """Show the person all current judgments of this submission's runs; raises as `workflow.show_judgments`.
 
-    Imported ones are left out: a maintainer of the benchmark may import them while annotating in a submission.
+    Imported ones are excluded: a maintainer of the benchmark may import them while annotating in a submission.
     So are those that quote expectations of the task, if the person has to judge it blind in another submission.
     """
     made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
@@ -104,16 +104,16 @@ class NetworkEvidence:
 
     @property
     def trace(self) -> str:
-        """SHA-256 of the trace that is read: the first, where there are several; "" where there is none."""
+        """Return the SHA-256 of the trace that is read (the first if there are several); "" if there is none."""
         traces = self.subject.files_of(AttachmentKind.NETWORK_TRACE)
         return traces[0].digest if traces else ""
 
 
 def load_network_evidence(person: Any, pk: int) -> NetworkEvidence | None:
-    """The network evidence of a trajectory for an adjudicator who no longer judges it blind; None where there is none.
+    """Return the network evidence of a trajectory to an adjudicator; None if there is none.
 
-    Without a trace there is some where the checks ask for the agent's answer alone: the judge scores these too.
-    Http404 to everybody else, whether there is any or not.
+    It exists without a trace if the checks need only the agent's answer: the judge scores these too. Raises Http404,
+    whether it exists or not, unless the adjudicator no longer judges the trajectory blind.
     """
     trajectory = access.find_evidence_trajectory(person, pk)
     subject = load_subject(trajectory)
@@ -128,12 +128,12 @@ def load_network_evidence(person: Any, pk: int) -> NetworkEvidence | None:
 def open_network_evidence(person: Any, evidence: NetworkEvidence) -> None:
     """Record that the person has opened the evidence, once for each version of checks and trace.
 
-    A decision that is made afterwards is not independent of the judge that has the same checks: comparisons count it.
+    A later decision is not independent of a judge with the same checks: comparisons count such decisions.
     """
     with lock_trajectory(evidence.trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
         if not people_access.may_see_labels(person, row):
-            raise Conflict("This trajectory is judged blind: its network evidence is shown after the decision.")
+            raise Conflict("You judge this trajectory blind: its network evidence is shown after your decision.")
         if not _select_looks(person, evidence).exists():
             record_for(member, SEEN, row, trajectory=row.pk, checks=evidence.checks.digest, trace=evidence.trace)
 
@@ -141,7 +141,7 @@ def open_network_evidence(person: Any, evidence: NetworkEvidence) -> None:
 def _needs_trace(checks: str) -> bool:
     try:
         return parse(checks).need_trace
-    except FormatError:  # kept before there was a rule that they break
+    except FormatError:  # stored before the rule that they break existed
         return True
 
 

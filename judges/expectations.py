@@ -1,6 +1,6 @@
-"""Network checks and rubrics that maintainers write for tasks, in versions: judges compare trajectories with them.
+"""Versioned network checks and rubrics that maintainers write for tasks; judges compare trajectories with them.
 
-Judges go by them, so nobody who reviews an open submission of the benchmark may see or change them.
+Therefore reviewers of an open submission of the benchmark may not see or change them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from judges.models import Expectation
 from judges.scorers.network_trace import checks, task_files
 from judges.scorers.rubric import written
 
-LONGEST_WHY = 500  # characters, as the column has it
+LONGEST_WHY = 500  # characters, as in the database column
 LONGEST_KEY_POINT = 200  # characters of a key point in a message
-CLOSE_ENOUGH = 0.5  # whoever misses one word of five still means the same key point
-LARGEST_FILE = 32 * MIB  # bytes that a page or the API reads while somebody waits
+CLOSE_ENOUGH = 0.5  # similarity: a text with one of five words wrong still means the same key point
+LARGEST_FILE = 32 * MIB  # bytes that a page or the API reads during a request
 PACKAGES = Limits(entries=20_000, total_bytes=256 * MIB, member_bytes=4 * MIB)
 ENDINGS = (".yaml", ".yml", ".json")
 MOST_TASKS = 20_000
@@ -48,7 +48,7 @@ _PARSERS: dict[Kind, Callable[[str], Any]] = {Kind.NETWORK_CHECKS: checks.parse,
 
 
 def parse_text(kind: str, text: str) -> Any:
-    """`network_trace.checks.Checks` or `rubric.written.Rubric`; FormatError with every problem, ``where`` its line."""
+    """Return `checks.Checks` or `written.Rubric`; raise FormatError with every problem (``where``: its line)."""
     return _PARSERS[Kind(kind)](text)
 
 
@@ -61,13 +61,13 @@ def find_problems(kind: str, text: str) -> list[Problem]:
 
 
 def find_line(problem: Problem) -> int:
-    """The line that a problem names, from 1; 0 for what concerns the whole."""
+    """Return the line that a problem names, from 1; 0 if it concerns the whole text."""
     word, _, number = problem.where.partition(" ")
     return int(number) if word == "line" and number.isdecimal() and len(number) < 9 else 0
 
 
 def strip_line(problem: Problem) -> str:
-    """The message for a place that says the line already: without it, and without the name of the text."""
+    """Return the message without the line and the name of the text, for views that already show the line."""
     name, found, says = problem.message.partition(f", line {find_line(problem):,}: ")
     return says if found and " " not in name else problem.message
 
@@ -76,13 +76,13 @@ def strip_line(problem: Problem) -> str:
 
 
 def list_accepted(task: Task) -> list[str]:
-    """The key points of a task, in the order in which checks and claims count them from 1."""
+    """Return the accepted key points of a task, in the order in which checks and claims count them from 1."""
     points = task.key_points.filter(accepted_at__isnull=False, retired_at__isnull=True)
     return list(points.values_list("text", flat=True))
 
 
 def find_unknown(kind: str, found: Any, known: Sequence[str]) -> list[str]:
-    """A message for each key point that ``found`` (of `parse_text`) names and the task lacks, with the nearest."""
+    """Return a message, with the nearest match, for each key point in ``found`` (`parse_text`) that the task lacks."""
     parts = found.claims() if Kind(kind) is Kind.RUBRIC else found.checks
     named = dict.fromkeys(one.key_point for one in parts if one.key_point != "")
     return [message for point in named if (message := _describe_unknown_point(point, known))]
@@ -96,11 +96,11 @@ def _describe_unknown_point(point: str | int, known: Sequence[str]) -> str:
         return ""
     near = difflib.get_close_matches(point, known, n=1, cutoff=CLOSE_ENOUGH)
     hint = f" Did you mean: {printable(near[0], LONGEST_KEY_POINT)}?" if near else ""
-    return f"The task has no key point “{printable(point, LONGEST_KEY_POINT)}”.{hint}"
+    return f"The task does not have the key point “{printable(point, LONGEST_KEY_POINT)}”.{hint}"
 
 
 def start_from_key_points(task: Task, kind: str = Kind.RUBRIC) -> str:
-    """A first text: one claim, or one check that is still a comment, for each key point of the task.
+    """Return an initial text: one claim, or one check in a comment, for each key point of the task.
 
     A rubric of a task without key points has one claim.
     """
@@ -116,12 +116,12 @@ def start_from_key_points(task: Task, kind: str = Kind.RUBRIC) -> str:
 def write(
     person: Any, task: Task, kind: str, text: str, why: str = "", *, after: int | None = None, dry_run: bool = False
 ) -> Expectation:
-    """Make ``text`` the newest version of what is expected of a task; an empty text withdraws what there was.
+    """Save ``text`` as the newest version of a task's expectations and return it; an empty text withdraws them.
 
-    The text that is there already makes no new version. ``after`` is the version that the writer started from (0 for
-    none): Conflict when there is a newer one by now, as when two people write at the same moment. Raises Incomplete
-    with every problem (``where``: its line), PermissionDenied, Http404. ``person`` None is the command line. With
-    ``dry_run`` the version is made as it would be, and not saved.
+    An unchanged text creates no new version. ``after`` is the version that the writer edited (0 for none). Raises
+    Conflict if there is a newer one, also if two people write at the same moment. Raises Incomplete with every problem
+    (``where``: its line), PermissionDenied, Http404. ``person`` is None for the command line. With ``dry_run``, the
+    version is built but not saved.
     """
     _require_right(person, task.benchmark)
     kind, text = Kind(kind), _normalize(text)
@@ -134,7 +134,7 @@ def write(
     if before is not None and before.text == text:
         return before
     if before is None and not text:
-        raise Conflict(f"There is no {kind.label} of this task to withdraw.")
+        raise Conflict(f"This task has no {kind.label} to withdraw.")
     made = Expectation(
         task=task,
         kind=kind,
@@ -158,12 +158,12 @@ def withdraw(person: Any, task: Task, kind: str, why: str = "", *, after: int | 
 
 
 def find_newest(task: Task, kind: str) -> Expectation | None:
-    """The newest version, one that withdraws included; None where nothing was ever written."""
+    """Return the newest version, including a withdrawal; None if nothing was ever written."""
     return select_history(task, kind).first()
 
 
 def find_current(task: Task, kind: str) -> Expectation | None:
-    """The version that holds; None where there is none, or it was withdrawn."""
+    """Return the version in force; None if there is none or it was withdrawn."""
     found = find_newest(task, kind)
     return found if found is not None and found.text else None
 
@@ -179,18 +179,18 @@ def _require_right(person: Any, benchmark: Benchmark) -> None:
 
 
 def _describe_conflict(kind: Kind) -> str:
-    return f"Somebody else has saved a newer version of the {kind.label}. Open it first."
+    return f"Another person has saved a newer version of the {kind.label}. Open it first."
 
 
 def _normalize(text: str) -> str:
-    """Line ends as they are stored, and blanks alone as nothing: a form sends CRLF, a file may."""
+    """Return the text with LF line ends (forms send CRLF, and files may), or "" if it is blank."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return lines.rstrip() + "\n" if lines.strip() else ""
 
 
 def _check_reason(why: str) -> list[Problem]:
     if len(why.strip()) > LONGEST_WHY or UNSTORABLE.search(why):
-        says = f"Give a reason of at most {LONGEST_WHY} characters that can be stored."
+        says = f"Enter a reason of at most {LONGEST_WHY} characters, without control characters."
         return [Problem("why_invalid", says, "why")]
     return []
 
@@ -200,7 +200,7 @@ def _check_reason(why: str) -> list[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """The entry of a file for one task: ``text`` is the expectation, ``where`` the file or the line that has it."""
+    """The entry of a file for one task: ``text`` is the expectation, ``where`` is its file or line."""
 
     task_id: str
     text: str
@@ -210,16 +210,16 @@ class FileEntry:
 def import_file(
     person: Any, benchmark: Benchmark, kind: str, data: bytes, name: str, *, dry_run: bool = False
 ) -> ImportReport:
-    """Load what ``data`` says of the newest version of each task; ``name`` tells the format and is named in messages.
+    """Import expectations for the newest version of each task; ``name`` sets the format and appears in messages.
 
-    Everything or nothing: ``rejected`` has every problem of every task. A text that a task has already is accepted and
-    changes nothing, which a warning says. Rights are those of `write`.
+    All or nothing: ``rejected`` has every problem of every task. A text that a task already has is accepted with a
+    warning and changes nothing. Rights are those of `write`.
     """
     return _import(person, benchmark, kind, partial(_read_file, kind, data, name), name, dry_run)
 
 
 def import_path(person: Any, benchmark: Benchmark, kind: str, path: Path, *, dry_run: bool = False) -> ImportReport:
-    """As `import_file`, from a folder or zip with one file a task."""
+    """Import as `import_file` does, from a folder or zip with one file per task."""
     return _import(person, benchmark, kind, partial(_read_package, path, path.name), path.name, dry_run)
 
 
@@ -271,7 +271,7 @@ def _write_entry(
         return
     report.accepted.append(entry.task_id)
     if made.version == before:
-        says = f"{printable(entry.task_id)} has this text already; version {made.version} stays."
+        says = f"{printable(entry.task_id)} already has this text; version {made.version} stays."
         report.warn(entry.task_id, Problem("expectation_known", says, entry.where))
 
 
@@ -283,7 +283,7 @@ def _describe_unknown_task(entry: FileEntry, tasks: dict[str, Task], refused: in
 
 
 def _read_file(kind: str, data: bytes, name: str) -> list[FileEntry]:
-    """The entries of one file or zip; FormatError names everything that is wrong with it as a whole."""
+    """Return the entries of one file or zip; raise FormatError with every problem of the file as a whole."""
     if name.lower().endswith(".zip"):
         with scratch.folder("expectations") as folder:
             copy = folder / file_name(name, ".zip")
@@ -295,13 +295,13 @@ def _read_file(kind: str, data: bytes, name: str) -> list[FileEntry]:
 
 
 def _read_package(path: Path, name: str) -> list[FileEntry]:
-    """One entry for each ``<task_id>.yaml`` (or .yml, .json) of a folder or zip, wherever in it it lies."""
+    """Return one entry for each ``<task_id>.yaml`` (or .yml, .json) at any depth of a folder or zip."""
     with open_package(path, PACKAGES) as package:
         if package.problems:
             raise FormatError(*package.problems[:50])
         names = [each for each in package.names() if each.lower().endswith(ENDINGS)]
         if not names:
-            says = f"{printable(name)}: has no file that is named after a task, such as <task_id>.yaml."
+            says = f"{printable(name)}: no file is named after a task, such as <task_id>.yaml."
             raise FormatError(Problem("file_empty", says, printable(name)))
         return _refuse_repeated([_read_member(package, each) for each in names], name)
 
@@ -334,24 +334,24 @@ def _build_entry(given: Any, where: str) -> FileEntry:
     unknown = [key for key in given if key not in ENTRY_KEYS] if isinstance(given, dict) else []
     if not isinstance(given, dict) or unknown or not isinstance(given.get("task_id"), str):
         hint = did_you_mean(unknown[0], ENTRY_KEYS) if unknown else ""
-        found = f"; `{printable(unknown[0], 60)}` is none of them{hint}" if unknown else ""
-        says = f"{where}: an entry is an object with the keys task_id (a text) and rubric, and no others{found}."
+        found = f"; `{printable(unknown[0], 60)}` is not one of them{hint}" if unknown else ""
+        says = f"{where}: an entry must be an object with the keys task_id (text) and rubric, and no others{found}."
         raise FormatError(Problem("entry_invalid", says, where))
     rubric = given.get("rubric")
     if not isinstance(rubric, str | dict | list) or not rubric:
-        raise FormatError(Problem("entry_invalid", f"{where}: there is no rubric for {given['task_id']}.", where))
+        raise FormatError(Problem("entry_invalid", f"{where}: {given['task_id']} has no rubric.", where))
     return FileEntry(given["task_id"], rubric if isinstance(rubric, str) else task_files.written(rubric), where)
 
 
 def _refuse_repeated(entries: list[FileEntry], name: str) -> list[FileEntry]:
     if len(entries) > MOST_TASKS:
-        says = f"{printable(name)}: has {len(entries):,} tasks; at most {MOST_TASKS:,} are taken."
+        says = f"{printable(name)}: has {len(entries):,} tasks; the limit is {MOST_TASKS:,}."
         raise FormatError(Problem("too_many_tasks", says, printable(name)))
     seen: dict[str, str] = {}
     problems = []
     for entry in entries:
         if entry.task_id in seen:
-            says = f"{entry.where}: the task {printable(entry.task_id)} is in {seen[entry.task_id]} already."
+            says = f"{entry.where}: the task {printable(entry.task_id)} already occurs in {seen[entry.task_id]}."
             problems.append(Problem("task_twice", says, entry.where))
         seen.setdefault(entry.task_id, entry.where)
     if problems:

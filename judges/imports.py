@@ -1,4 +1,4 @@
-"""Judgments that were made elsewhere: files in, rows out, all or nothing."""
+"""Import of judgment files into database rows, all or nothing."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from judges.prompt_sets import is_storable
 from judges.scorer import IMPORTED
 from judges.working.leases import build_columns
 
-LARGEST_FILE = 32 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
+LARGEST_FILE = 32 * 1024 * 1024  # bytes that a page or the API reads during a request
 LONGEST_NAME = 64
-MOST_MODELS = 50  # of one file; each becomes a judge for good
+MOST_MODELS = 50  # of one file; each becomes a permanent judge
 MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 
 
 @dataclass(slots=True)
 class ImportOutcome:
-    """The outcome of a file. ``judges`` counts its judgments by the judge's name; ``known`` were imported before.
+    """The outcome of a file. ``judges``: judgments by name of the judge; ``known``: imported before.
 
     ``linked`` counts new and known judgments that this import linked to a trajectory.
     """
@@ -47,12 +47,11 @@ class ImportOutcome:
 def import_judgments(
     data: bytes, name: str, *, benchmark: Benchmark, judge: str, agent: str = "", person: Any = None
 ) -> ImportOutcome:
-    """Load judgments made elsewhere as those of the judge named ``judge``; one judge a model where a file has several.
+    """Import judgments as those of the judge named ``judge``; several models in a file become one judge each.
 
-    ``agent`` is whose they are where a row does not say. Tasks must be known, agents and judges are made when they are
-    new, and a judge is frozen at once. A judgment is linked to the trajectory of its agent and task where there is
-    exactly one in the newest attempt. What is there already stays; where the file says something else of it, the whole
-    file is refused.
+    ``agent`` is the agent of rows that name none. Tasks must exist. New agents and judges are created, and a judge is
+    frozen immediately. A judgment is linked to the trajectory of its agent and task if the newest attempt has exactly
+    one. Existing judgments stay; if the file contradicts one of them, the whole file is rejected.
     """
     outcome = ImportOutcome()
     if problem := _check_name(judge) or _check_agents(agent):
@@ -81,19 +80,19 @@ def import_judgments(
 def _check_name(judge: str) -> Problem | None:
     if slug_re.match(judge) and len(judge) <= LONGEST_NAME:
         return None
-    says = f"The judge's name '{printable(judge, 80)}' may have up to {LONGEST_NAME} letters, digits, - and _ only."
+    says = f"The judge's name '{printable(judge, 80)}' may only have letters, digits, - and _, at most {LONGEST_NAME}."
     return Problem("judge_name_invalid", says, "judge")
 
 
 def _check_agents(agent: str) -> Problem | None:
     if len(agent) <= LONGEST["agent"] and is_storable(agent):
         return None
-    says = f"The agent's name '{printable(agent, 80)}' may have up to {LONGEST['agent']} characters, none broken."
+    says = f"The agent's name '{printable(agent, 80)}' may only have valid characters, at most {LONGEST['agent']}."
     return Problem("agent_name_invalid", says, "agent")
 
 
 def name_judges(judge: str, models: list[str]) -> dict[str, str]:
-    """The name of the judge for each model: ``judge`` itself for a single one, else ``<judge>-<model>``."""
+    """Return the judge's name for each model: ``judge`` itself for a single model, else ``<judge>-<model>``."""
     if len(models) < 2:
         return dict.fromkeys(models, judge)
     names = {model: f"{judge}-{slugify(model) or 'unknown'}" for model in models}
@@ -106,7 +105,7 @@ def name_judges(judge: str, models: list[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """Writes the records of one file, in a transaction that has locked the benchmark."""
+    """Writer of the records of one file, in a transaction that has locked the benchmark."""
 
     outcome: ImportOutcome
     benchmark: Benchmark
@@ -120,7 +119,9 @@ class _Import:
     def write(self, judge: str, person: Any) -> None:
         models = list(dict.fromkeys(record.model for record in self.records))
         if len(models) > MOST_MODELS:
-            says = f"The file has {len(models):,} models, and each would be a judge; at most {MOST_MODELS} are taken."
+            says = (
+                f"The file has {len(models):,} models, which would become one judge each; the limit is {MOST_MODELS}."
+            )
             self.report.reject("", Problem("too_many_models", says, "model"))
             return
         names = name_judges(judge, models)
@@ -128,13 +129,13 @@ class _Import:
         if any(found is None for found in judges.values()):
             return
         if len(names) > 1:
-            says = f"The file has several models, so there is one judge for each: {', '.join(names.values())}."
+            says = f"The file has several models, which became one judge each: {', '.join(names.values())}."
             self.report.warn("", Problem("judge_per_model", says))
         self._write({model: found for model, found in judges.items() if found is not None})
 
     def _find_or_create_judge(self, name: str, model: str, person: Any) -> Judge | None:
         now = timezone.now()
-        # Its name is part of what it is: nothing else is known of how it judges.
+        # The name is a parameter, so part of the fingerprint: nothing else is known about the judge.
         made = {
             "scorer": IMPORTED,
             "model": model,
@@ -145,7 +146,7 @@ class _Import:
         newest = Judge.own.filter(name=name).order_by("-version").first()
         found = newest or Judge.own.get_or_create(name=name, version=1, defaults={**made, "frozen_at": now})[0]
         if found.scorer != IMPORTED:
-            says = f"{name} is a judge of this instance; choose another name for judgments that were made elsewhere."
+            says = f"{name} is a judge of this instance; choose another name for imported judgments."
             self.report.reject("", Problem("judge_runs_here", says, "judge"))
         elif found.model != model:
             own, given = _format_model(found.model), _format_model(model)
@@ -190,7 +191,7 @@ class _Import:
         if new := [name for name in names if name not in agents]:
             Agent.objects.bulk_create((Agent(name=name) for name in new), ignore_conflicts=True)
             agents |= {agent.name: agent for agent in Agent.objects.filter(name__in=new)}
-            message = f"These agents were not known before: {listing(new)}. Check the names if they should have been."
+            message = f"These agents are new: {listing(new)}. Check the names if they should be known."
             self.report.warn("", Problem("agent_new", message))
         return agents
 
@@ -232,8 +233,8 @@ class _Import:
 
     def _report_unlinked(self, number: int) -> None:
         if number:
-            says = f"{number} of the judgments have no trajectory here, or several; they count in comparisons only. "
-            says += "Import the file again when their trajectories are here."
+            says = f"{number} of the judgments match no trajectory here, or several; they count in comparisons only. "
+            says += "Import the file again when their trajectories have been imported."
             self.report.warn("", Problem("not_linked", says))
 
 
@@ -244,7 +245,7 @@ def _link_judgment(pk: int, row: Judgment) -> None:
 
 
 class _Places:
-    """The trajectories that judgments are about, and which of their steps a screenshot's name means."""
+    """Lookup of the trajectories that judgments are about, and of their steps by screenshot name."""
 
     def __init__(self, benchmark: Benchmark, records: list[JudgmentRecord]) -> None:
         names = {record.agent for record in records}
@@ -267,10 +268,10 @@ class _Places:
         return self._found.get((record.agent, record.task_id))
 
     def steps(self, record: JudgmentRecord, trajectory: Trajectory | None) -> tuple[tuple[Any, ...], dict[str, str]]:
-        """The judged steps by the numbers of this trajectory, and a note of those that it does not have.
+        """Return the judged steps with the numbers of this trajectory, and notes on steps that it does not have.
 
-        A file may number the steps of a longer run, of which the trajectory is a part; only where it names the
-        screenshots can that be known. Without such names its numbers are taken as they are.
+        A file may number the steps of a longer run that contains the trajectory. This is known only if the file names
+        the screenshots. Without these names, its numbers are used unchanged.
         """
         indexes = self._steps.get(trajectory.pk, {}) if trajectory is not None else {}
         here = {step: indexes[name] for step, name in record.files.items() if name in indexes}
@@ -291,8 +292,8 @@ def _describe_difference(judge: Judge, record: JudgmentRecord, earlier: Mapping[
     now, before = _format_verdict(record.score.verdict), _format_verdict(earlier["verdict"])
     now = "the same verdict with other details" if now == before else f"verdict {now}"
     return (
-        f"has a judgment of {judge.name} already, from {earlier['file']}, with verdict {before}; this file has {now}. "
-        "Judgments are never changed: import the file under another judge name"
+        f"already has a judgment of {judge.name}, from {earlier['file']}, with verdict {before}; this "
+        f"file has {now}. Judgments are never changed: import the file under another judge name"
     )
 
 

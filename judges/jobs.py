@@ -9,29 +9,29 @@ from celery import shared_task
 
 from judges.working import leases, worker
 
-SLICE = 600.0  # seconds; then the job is sent again, so that a worker can be stopped and others get their turn
-STOPS = (signal.SIGTERM, signal.SIGQUIT)  # what Celery sends to a job whose worker is told to quit
+SLICE = 600.0  # seconds; then the job is queued again, so that a worker can stop and other jobs can run
+STOPS = (signal.SIGTERM, signal.SIGQUIT)  # Celery sends these to a job when its worker must quit
 
 
 @shared_task
 def work_on(run_pk: int) -> None:
-    """Judge items of a run for a while, and send a message for the rest."""
+    """Judge items of a run for SLICE seconds; queue the job again if items remain."""
     if worker.work(run_pk, uuid.uuid4().hex, seconds=SLICE, stop_at=STOPS):
         work_on.delay(run_pk)
 
 
 @shared_task
 def resume_runs() -> None:
-    """Call workers for runs that have work and no worker: a message may be lost, rows are not."""
+    """Queue jobs for runs that have work but no worker: a queued message can be lost, a database row cannot."""
     leases.finish_settled_runs()
     for run_pk in leases.claim_idle_runs():
         work_on.delay(run_pk)
 
 
 def call_workers(run_pk: int, items: int) -> None:
-    """Send a message for each worker that so many items need; a worker without work ends at once.
+    """Queue one job for each worker that ``items`` items need; a job without work ends immediately.
 
-    Raises what the broker raises at the first message that cannot be sent.
+    Raises the broker's error at the first job that cannot be queued.
     """
     for _ in range(leases.count_workers_for(items)):
         work_on.delay(run_pk)

@@ -1,4 +1,4 @@
-"""Files of judgments made elsewhere: JSON Lines or CSV in, records and problems out. No Django."""
+"""Parser of judgment files (JSON Lines or CSV) into records and problems. Does not use Django."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from annotation.formats.printable import listing, printable
 from annotation.records import Problem
 from judges.judgment_rows import JudgmentRecord, RowRefused, read_row
 
-REQUIRED = ("task_id", "verdict")  # columns of a CSV file; agent, too, where none is named for the whole file
+REQUIRED = ("task_id", "verdict")  # columns of a CSV file; also agent, if none is given for the whole file
 STRUCTURED = ("key_points", "image_scores", "usage")  # columns whose cells may be JSON
 NONE = ("", "null", "none")
 LONGEST_LINE = 8 * 1024 * 1024  # characters; the longest known line of a real file has 33,000
@@ -22,7 +22,7 @@ MOST_ROWS = 100_000
 MOST_NESTED = 50
 MOST_PROBLEMS = 200
 Row = tuple[int, Callable[[], dict[str, Any]]]  # a line number, and the parser of the row; it may raise FormatError
-MOST_WRONG = 5_000  # problems, after which nobody reads on: each is made with care, and a file may be nothing else
+MOST_WRONG = 5_000  # problems after which reading stops: building a message takes time, and every row may be wrong
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class ParsedJudgments:
 
 
 def read_judgments(data: bytes, name: str, agent: str = "") -> ParsedJudgments:
-    """The judgments in ``data``; ``agent`` is whose they are where a row does not say. Rows are line numbers."""
+    """Return the judgments in ``data``; ``agent`` is for rows that name none. Rows are line numbers."""
     reader = _JudgmentReader(printable(name), agent.strip())
     try:
         for number, parse in _list_rows(decode_text(data, reader.name), reader):
@@ -50,7 +50,7 @@ def _list_rows(text: str, reader: _JudgmentReader) -> Iterator[Row]:
     if not start:
         raise FormatError(Problem("file_empty", f"{name}: is empty.", name))
     if start == "[":
-        message = f"{name}: is one JSON list; write each of its objects on a line of its own (JSON Lines)."
+        message = f"{name}: is one JSON list; write each of its objects on its own line (JSON Lines)."
         raise FormatError(Problem("json_list", message, name))
     as_json = start == "{" or name.lower().endswith((".jsonl", ".ndjson", ".json"))
     return _list_json_lines(text, name) if as_json else _list_csv_rows(text, reader)
@@ -123,13 +123,13 @@ def _check_header(header: list[str], name: str, *, needs_agent: bool) -> None:
     elif missing:
         says = f"these columns are missing: {', '.join(missing)}; there are {listing(header)}"
         problems = [Problem("column_missing", f"{where}: {says}.", where)]
-    problems += [Problem("column_twice", f"{where}: the column {printable(c)} is there twice.", where) for c in twice]
+    problems += [Problem("column_twice", f"{where}: the column {printable(c)} occurs twice.", where) for c in twice]
     if problems:
         raise FormatError(*problems)
 
 
 def _parse_cell(column: str, cell: str, where: str) -> Any:
-    """Parse a cell as JSON; a cell that is none stays text, and is refused where a number is needed."""
+    """Return a cell as number, None, JSON or text. Later checks reject a text if a number is needed."""
     text = cell.strip()
     if column in ("verdict", "score") and text.lower() in NONE:
         return None
@@ -149,11 +149,11 @@ def _parse_number(text: str) -> Any:
         return text
 
 
-# --- what was read ---------------------------------------------------------------------------------------------------
+# --- records ----------------------------------------------------------------------------------------------------------
 
 
 class _JudgmentReader:
-    """Collects the judgments of one file, row by row; the same one twice is taken once."""
+    """Collector of the judgments of one file, row by row; it takes identical judgments once."""
 
     def __init__(self, name: str, agent: str) -> None:
         self.name = name
@@ -175,18 +175,18 @@ class _JudgmentReader:
         except RowRefused as refused:
             self.found.problems += [Problem(code, f"{where}: {says}.", where) for code, says in refused.problems]
         if len(self.found.problems) > MOST_WRONG:
-            message = f"{self.name}: has over {MOST_WRONG:,} problems; what is behind them was not read."
+            message = f"{self.name}: has over {MOST_WRONG:,} problems; reading stopped there."
             raise FormatError(Problem("not_read_on", message, self.name))
 
     def _add(self, record: JudgmentRecord, where: str) -> None:
         first = self._first.setdefault((record.agent, record.task_id, record.model), record)
-        what = f"{printable(record.task_id)} of {printable(record.agent)} is judged in line {first.row} already"
+        what = f"{printable(record.task_id)} of {printable(record.agent)} is already judged in line {first.row}"
         if first is record and record.doubt:
             self._warn(record, Problem("status_missing", f"{where}: {record.doubt}.", where))
         elif first is not record and read_content(record) == read_content(first):
-            self._warn(record, Problem("judgment_repeated", f"{where}: {what}, just the same.", where))
+            self._warn(record, Problem("judgment_repeated", f"{where}: {what}, identically.", where))
         elif first is not record:
-            says = f"{where}: {what}, differently; leave one out, or give them different models or judges."
+            says = f"{where}: {what}, differently; remove one of them, or give them different models or judges."
             self.found.problems.append(Problem("judgment_conflict", says, where))
 
     def _warn(self, record: JudgmentRecord, problem: Problem) -> None:
@@ -202,7 +202,7 @@ class _JudgmentReader:
 
 
 def read_content(record: JudgmentRecord) -> dict[str, Any]:
-    """Return the content of a record without its place in a file: equal for equal judgments."""
+    """Return the content of a record without its position in a file: equal for equal judgments."""
     fields = asdict(replace(record, row=0, score=replace(record.score, notes={})))
     del fields["score"]["details"], fields["score"]["status_not_stated"]  # files do not have them
     fields |= {"notes": dict(record.score.notes), "files": sorted(record.files.items())}

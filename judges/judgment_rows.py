@@ -1,6 +1,6 @@
-"""One judgment made elsewhere, out of one row of a file: our own columns, or what WebJudge's runners write. No Django.
+"""Parser of one row of a judgment file: our own columns, or the output of WebJudge's runners. Does not use Django.
 
-A row is a JSON object. What no field of a judgment holds is carried along as it is.
+A row is a JSON object. Fields that a judgment does not have are stored unchanged in ``carried``.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from annotation.records import Finding, Verdict
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
 
 NOT_GIVEN = "not given"
-THRESHOLD, MOST_KEPT = 3, 50  # what WebJudge keeps for its last stage, where the file does not say
-LONGEST = {"agent": 200, "model": 200}  # characters; anything else is a long text
+THRESHOLD, MOST_KEPT = 3, 50  # defaults of WebJudge's last stage: lowest score and largest number of images
+LONGEST = {"agent": 200, "model": 200}  # characters; other texts have LONGEST_TEXT
 LONGEST_TEXT = 1_000_000
 LARGEST_COUNT = 2**31 - 1
 LARGEST_STEP = 1_000_000
@@ -38,7 +38,7 @@ IMAGE_KEYS = {"step", "original_step", "score", "relevance", "response", "reason
 
 @dataclass(frozen=True, slots=True)
 class JudgmentRecord:
-    """``row`` is a line number, from 1. ``files`` names the screenshot of a step, where the row does.
+    """One judgment. ``row`` is a line number, from 1. ``files`` has the screenshot name of a step, if given.
 
     ``shape`` is the kind of row; ``doubt`` is a warning about it, or "".
     """
@@ -64,7 +64,7 @@ class RowRefused(Exception):
 
 
 def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
-    """The judgment in a row; ``agent`` is whose it is where the row does not say. Raises Refused with everything."""
+    """Return the judgment in a row; ``agent`` is for rows that name none. Raises RowRefused with every problem."""
     fields = _Fields(row)
     webjudge = "verdict" not in row and not {"predicted_label", "evaluation_details"}.isdisjoint(row)
     task_id, who = fields.take("task_id"), _read_agent(fields, agent)
@@ -99,12 +99,14 @@ def read_row(row: dict[str, Any], number: int, agent: str) -> JudgmentRecord:
         carried=fields.rest,
         files=files,
         shape="webjudge" if webjudge else "plain",
-        doubt="no status stands in the reply; its runner counts that as a failure, and so it is kept" if odd else "",
+        doubt="the reply states no status; its runner counts that as a failure, so it is imported as one"
+        if odd
+        else "",
     )
 
 
 class _Fields:
-    """The fields of a row, taken one by one; ``rest`` are the others, ``problems`` those found so far."""
+    """The fields of a row, taken one by one; ``rest`` are fields not yet taken, ``problems`` those found so far."""
 
     def __init__(self, row: dict[str, Any]) -> None:
         self.rest = dict(row)
@@ -144,7 +146,7 @@ class _Fields:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value not in set(Verdict):
-            says = "0 (failure), 1 (success), 2 (not executable) or, for none, null"
+            says = "0 (failure), 1 (success), 2 (not executable), or null for no verdict"
             self.refuse("verdict_unknown", f"{name} is {_format_value(value)} and must be {says}")
             return None
         return Verdict(value)
@@ -154,11 +156,13 @@ def _read_agent(fields: _Fields, given: str) -> str:
     known = fields.rest.get("agent")
     stated = fields.text("agent")
     if stated and given and stated != given:
-        says = f"the agent is '{printable(stated)}' here and '{printable(given)}' for the whole file; leave one out"
+        says = (
+            f"the agent is '{printable(stated)}' here and '{printable(given)}' for the whole file; remove one of them"
+        )
         fields.refuse("agent_differs", says)
     if not stated and not given and (known is None or isinstance(known, str)):
         fields.refuse(
-            "agent_missing", "no agent is named; add the field agent, or name one for the whole file (--agent)"
+            "agent_missing", "no agent is given; add the field agent, or give one for the whole file (--agent)"
         )
     return stated or given
 
@@ -176,7 +180,7 @@ def _read_tokens(fields: _Fields) -> int | None:
 
 
 def _sum_tokens(usage: Mapping[str, Any]) -> int | None:
-    """Tokens in and out, by the names of either kind of endpoint; None where one is missing."""
+    """Return input plus output tokens, by the names of either kind of endpoint; None if one is missing."""
     for names in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
         parts = [usage[name] for name in names if _is_count(usage.get(name))]
         if len(parts) == len(names):
@@ -186,19 +190,19 @@ def _sum_tokens(usage: Mapping[str, Any]) -> int | None:
 
 def _read_plain(fields: _Fields) -> tuple[Verdict | None, str, str]:
     if "verdict" not in fields.rest:
-        fields.refuse("verdict_missing", "verdict is missing; write null where there is none")
+        fields.refuse("verdict_missing", "verdict is missing; write null if there is none")
     verdict = fields.verdict("verdict", fields.take("verdict"))
     explanation = fields.text("explanation") or fields.text("reasoning")
     return verdict, fields.text("response"), explanation
 
 
 def _read_reason(fields: _Fields) -> str:
-    """Return why there is no verdict; with a verdict these fields are carried along."""
+    """Return why there is no verdict. Called only without one: otherwise these fields stay in ``rest``."""
     return next((text for name in ("unscored", "reason", "error") if (text := fields.text(name).strip())), NOT_GIVEN)
 
 
 def _read_webjudge(fields: _Fields) -> tuple[Verdict | None, str, str]:
-    """The verdict as it is recorded, not read again: an import changes nothing."""
+    """Return the recorded verdict, the response and the explanation. The verdict is not parsed again."""
     details = fields.take("evaluation_details")
     if details is not None and not isinstance(details, dict):
         fields.refuse("wrong_type", f"evaluation_details must be an object, not {kind_of(details)}")
@@ -228,7 +232,7 @@ def _read_points(fields: _Fields) -> tuple[KeyPointEvidence, ...]:
             return ()
         return tuple(KeyPointEvidence(line) for line in lines if line and not HEADING.fullmatch(line))
     if given is not None and not isinstance(given, list):
-        fields.refuse("wrong_type", f"key_points must be a list or a text, not {kind_of(given)}")
+        fields.refuse("wrong_type", f"key_points must be a list or text, not {kind_of(given)}")
     if not isinstance(given, list) or _too_many(fields, "key_points", given):
         return ()
     if all(isinstance(one, str) or (isinstance(one, dict) and set(one) <= POINT_KEYS) for one in given):
@@ -241,12 +245,12 @@ def _read_point(fields: _Fields, number: int, given: Any) -> KeyPointEvidence | 
         return KeyPointEvidence(given)
     where = f"key_points[{number}]"
     if not isinstance(given, dict):
-        fields.refuse("wrong_type", f"{where} must be a text or an object, not {kind_of(given)}")
+        fields.refuse("wrong_type", f"{where} must be text or an object, not {kind_of(given)}")
         return None
     text, reason = given.get("text", given.get("key_point")), given.get("reason") or ""
     steps = given.get("steps") if given.get("steps") is not None else [given.get("step")]
     if not isinstance(text, str) or not isinstance(reason, str):
-        fields.refuse("key_point_invalid", f"{where} needs a text, and a reason that is text")
+        fields.refuse("key_point_invalid", f"{where} needs text, and a reason must be text")
         return None
     if not isinstance(steps, list) or not all(step is None or _is_step(step) for step in steps):
         fields.refuse("key_point_invalid", f"{where}: steps must be a list of step numbers")
@@ -280,7 +284,7 @@ def _read_steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
     for position, row in enumerate(rows):
         step = _read_step(fields, f"{name}[{position}]", position, row, threshold)
         if step is not None and step.step in steps:
-            fields.refuse("step_twice", f"{name}[{position}]: step {step.step} is there twice")
+            fields.refuse("step_twice", f"{name}[{position}]: step {step.step} occurs twice")
         elif step is not None:
             steps[step.step] = step
     return _limit_kept(tuple(steps.values()))
@@ -288,7 +292,7 @@ def _read_steps(fields: _Fields, webjudge: bool) -> tuple[StepEvidence, ...]:
 
 def _too_many(fields: _Fields, name: str, given: list[Any]) -> bool:
     if len(given) > MOST_LISTED:
-        fields.refuse("list_too_long", f"{name} has {len(given):,} entries; at most {MOST_LISTED:,} are taken")
+        fields.refuse("list_too_long", f"{name} has {len(given):,} entries; the limit is {MOST_LISTED:,}")
     return len(given) > MOST_LISTED
 
 
@@ -313,7 +317,7 @@ def _read_step(
         fields.refuse("score_invalid", f"{where}: score is {_format_value(relevance)} and must be 0 to 5, or null")
         return None
     if not (isinstance(response, str) and isinstance(reason, str) and isinstance(kept, bool | None)):
-        fields.refuse("wrong_type", f"{where}: response and reason must be text, kept true or false")
+        fields.refuse("wrong_type", f"{where}: response and reason must be text, kept must be true or false")
         return None
     if isinstance(file, str):
         fields.files[step] = file
@@ -324,7 +328,7 @@ def _read_step(
 
 
 def _limit_kept(steps: tuple[StepEvidence, ...]) -> tuple[StepEvidence, ...]:
-    """WebJudge shows the first fifty of the pictures that it keeps."""
+    """Unset ``kept`` after the first MOST_KEPT kept images: WebJudge shows no more."""
     over = {one.step for one in [step for step in steps if step.kept][MOST_KEPT:]}
     return tuple(replace(one, kept=False) if one.step in over else one for one in steps)
 

@@ -1,7 +1,7 @@
-"""Judges, their runs, what they said, and every call that was made for it.
+"""Judges, their runs, their judgments, and every model call that was made for a judgment.
 
-The rows are the truth and the broker is not: a run item without a judgment is work to do, and exactly one worker
-takes it by a conditional update.
+The rows define the work, not the broker: a run item without a judgment is open, and exactly one worker claims it by a
+conditional update.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ annotation_triggers.APPEND_ONLY |= {
 }
 
 
-# An imported judgment may be linked once to a trajectory that came later; it then gets the numbers of its steps.
+# An imported judgment may be linked once to a trajectory that was imported later; it then gets its step numbers.
 annotation_triggers.FILLED_ONCE["judges_judgment"] = ("trajectory_id", "task_id", "evidence")
 
 
 class Expectation(models.Model):
-    """What a trajectory of a task is held against by a judge: network checks, or a rubric, as YAML.
+    """Expectation of a task that a judge checks: network checks or a rubric, as YAML.
 
-    The newest version holds; an empty ``text`` withdraws what there was. Versions are never changed, since judgments
-    name the ``digest`` (SHA-256 of the text) that they were made with. ``why`` says what the change was for.
+    The newest version is in force; an empty ``text`` withdraws the expectation. Versions never change, since judgments
+    name the ``digest`` (SHA-256 of the text) that they used. ``why`` is the reason for the change.
     """
 
     class Kind(models.TextChoices):
@@ -63,10 +63,10 @@ class Expectation(models.Model):
 
 
 class PromptSet(models.Model):
-    """Prompts that a maintainer loaded from files; the project's own ones are files and have no row.
+    """Prompts that a maintainer loaded from files; built-in prompts are files and have no row.
 
-    ``texts`` maps ``<stage>.<part>`` to a template, ``digest`` is the SHA-256 of its canonical JSON, ``source`` tells
-    where the texts came from.
+    ``texts`` maps ``<stage>.<part>`` to a template, ``digest`` is the SHA-256 of its canonical JSON, ``source`` is
+    the origin of the texts.
     """
 
     name = models.SlugField(max_length=64)
@@ -87,24 +87,24 @@ class PromptSet(models.Model):
 
 
 class OwnJudges(models.Manager["Judge"]):
-    """The judges of this instance: none that came in an evidence bundle, since those are never run or listed here."""
+    """The judges of this instance, without those from evidence bundles, which are never run or listed here."""
 
     def get_queryset(self) -> models.QuerySet[Judge]:
         return super().get_queryset().filter(came_with=None)
 
 
 class Judge(models.Model):
-    """A scorer with everything that decides what it says; frozen at its first run, and then never changed.
+    """A scorer with all settings that decide its judgments; frozen at its first run, and then never changed.
 
-    ``prompts`` names a prompt set (``webjudge/1`` for one of ours, ``loaded/<name>@<digest>`` for a loaded one) and
+    ``prompts`` names a prompt set (``webjudge/1`` is built-in, ``loaded/<name>@<digest>`` is a loaded one) and
     ``prompts_digest`` is the SHA-256 of its texts. ``parameters`` are those of the scorer, ``generation`` those of
     the model client (`llm.Generation`). ``endpoint`` names an endpoint of the settings, never a key. ``concurrency``,
     ``timeout`` (seconds) and ``attempts`` are its `llm.Patience`. A judge of the scorer ``imported`` only has
-    judgments that were made elsewhere.
+    imported judgments.
 
-    One that came in an evidence bundle belongs to the submission that did, ``came_with``: it has the ``fingerprint``
-    that was ``stated``, and may share its name with a judge of this instance. Whoever lists, names or runs judges asks
-    ``own``.
+    A judge from an evidence bundle belongs to the bundle's submission, ``came_with``. Its ``fingerprint`` is the
+    ``stated`` one, and it may share its name with a judge of this instance. Code that lists, names or runs judges must
+    use ``own``.
     """
 
     name = models.SlugField(max_length=64)
@@ -131,7 +131,7 @@ class Judge(models.Model):
     )
     stated = models.CharField(max_length=64, blank=True, default="", db_default="")
 
-    objects: models.Manager[Judge] = models.Manager()  # first: the one that Django takes by itself, which hides nothing
+    objects: models.Manager[Judge] = models.Manager()  # first, so it is Django's default: it hides nothing
     own = OwnJudges()
 
     class Meta:
@@ -153,7 +153,7 @@ class Judge(models.Model):
 
     @property
     def kind(self) -> Kind | None:
-        """None for imported judges, and for scorers that this version does not have."""
+        """Return the kind; None for imported judges, and for scorers that this version does not have."""
         return REGISTRY.get(self.scorer)
 
     @property
@@ -162,9 +162,9 @@ class Judge(models.Model):
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over scorer, its version, model, prompts and all parameters; stored with every judgment.
+        """Return the SHA-256 of scorer, its version, model, prompts and all parameters; stored with every judgment.
 
-        The endpoint is left out: the same model behind another address is the same judge.
+        The endpoint is not included: the same model at another address is the same judge.
         """
         return self.stated or digest(
             {
@@ -182,11 +182,11 @@ class Judge(models.Model):
 
 
 class ModelTerms(models.Model):
-    """What a model costs and how often it may be asked; a maintainer of the instance edits it.
+    """Prices and rate limits of a model; edited by maintainers of the instance.
 
-    Prices are US dollars for a million tokens, null where unknown; ``cached_price`` is for input that the endpoint
-    had in its cache, null: as any other input. A call keeps the cost that it had when it was made. Limits are shared
-    by all workers, null: none.
+    Prices are in US dollars per million tokens, null if unknown; ``cached_price`` is for input from the endpoint's
+    cache, null: same as other input. A call keeps the cost that it had when it was made. Limits are shared by all
+    workers, null: no limit.
     """
 
     endpoint = models.CharField(max_length=40, default="default")
@@ -224,11 +224,11 @@ class ModelTerms(models.Model):
 
 
 class JudgeRun(models.Model):
-    """One judge over chosen trajectories of a submission, ``repetitions`` times each.
+    """A run of one judge over selected trajectories of a submission, ``repetitions`` times each.
 
-    ``selection`` is what was chosen, as it was asked for; the items say what came of it. A ``test`` run tries a judge
-    on a trajectory and counts nowhere. A ``fresh`` run uses no reply of an earlier one. ``max_cost`` in US dollars;
-    ``estimate`` is what was foreseen (`planning.Plan`). ``stopped`` says why a run waits that nobody paused.
+    ``selection`` is the selection as requested; the items are its result. A ``test`` run tries a judge on a trajectory
+    and is excluded from results. A ``fresh`` run uses no reply of an earlier run. ``max_cost`` is in US dollars;
+    ``estimate`` is the plan (`planning.Plan`). ``stopped`` is the reason if a run waits without being paused.
     ``called_at`` is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of
     the single automatic retry of failed items, when no other item is left.
     """
@@ -264,7 +264,7 @@ class JudgeRun(models.Model):
 
     @property
     def state(self) -> str:
-        """cancelled, finished, paused, stopped, waiting (nobody has begun) or running; the first that holds."""
+        """Return the first that applies: cancelled, finished, paused, stopped, waiting (not started) or running."""
         states = {
             "cancelled": self.cancelled_at,
             "finished": self.finished_at,
@@ -281,8 +281,8 @@ class JudgeRun(models.Model):
 class RunItem(models.Model):
     """One trajectory of a run, for the ``repetition``-th time (from 1): waiting, taken, failed or done.
 
-    Waiting: no ``taken_at``. Taken: ``worker`` is at it, or lost where ``heartbeat_at`` is old. Done: ``done_at``, and
-    there is a judgment. Failed: ``failed_at`` with the ``error`` of the last attempt; a retry makes it wait again.
+    Waiting: no ``taken_at``. Taken: ``worker`` works on it, or is lost if ``heartbeat_at`` is old. Done: ``done_at``,
+    and there is a judgment. Failed: ``failed_at`` with the ``error`` of the last attempt; a retry makes it wait again.
     ``passing``: the error may be temporary, so the run retries the item.
     """
 
@@ -307,7 +307,7 @@ class RunItem(models.Model):
             ),
         ]
         indexes = [
-            # Read by leases.claim: what is still to do in a run, in order.
+            # Read by leases.claim: the open items of a run, in order.
             models.Index(
                 F("run"),
                 F("id"),
@@ -324,9 +324,9 @@ class Judgment(models.Model):
     """A judge's result for one trajectory; never changed, except that an imported one may be linked to a trajectory.
 
     Without a usable reply the ``verdict`` is null and ``unscored`` says why. ``evidence`` is `scorer.Score.evidence`
-    as JSON. ``item`` is null for judgments that were made elsewhere: those name task and agent, and the trajectory
-    where there is one; ``imported`` keeps everything else that their file carried. ``tokens`` and ``cost`` (US
-    dollars; null when a price was unknown) count what the calls of this judgment were worth, cache hits included.
+    as JSON. ``item`` is null for imported judgments: they name task and agent, and the trajectory if there is one;
+    ``imported`` has all other data of their file. ``tokens`` and ``cost`` (US dollars; null if a price was unknown)
+    are the totals of the calls of this judgment, including cache hits.
     ``status_not_stated`` marks a verdict that upstream's rules give to a reply without one.
     """
 
@@ -380,8 +380,8 @@ class ModelCall(models.Model):
     """One call of a model for a run item: the trace, and the cache of replies.
 
     ``key`` is the SHA-256 of the endpoint and the request body with images by digest, in rows of earlier versions of
-    the body alone; ``sample`` tells repetitions of the same call apart. ``request`` and ``reply`` (the raw body) are
-    null where ``hit_of`` names the call that paid for them, and after pruning. A call without a reply has an ``error``.
+    the body alone; ``sample`` distinguishes repetitions of a call. ``request`` and ``reply`` (the raw body) are
+    null if ``hit_of`` names the call that paid for them, and after pruning. A call without a reply has an ``error``.
     Times in milliseconds, ``cost`` in US dollars. ``number`` counts the calls of an attempt, so that a row can be
     written again after an uncertain commit.
     """
@@ -427,7 +427,7 @@ class ModelCall(models.Model):
 class EndpointAddress(models.Model):
     """The address of an endpoint when replies were first stored by endpoint.
 
-    Older replies belong to the endpoint of their judge, and count for this address only.
+    Older replies belong to the endpoint of their judge, and are valid for this address only.
     """
 
     name = models.CharField(max_length=40, unique=True)
@@ -438,10 +438,10 @@ class EndpointAddress(models.Model):
 
 
 class RateWindow(models.Model):
-    """The rest of an endpoint's limit a minute, shared by all workers.
+    """The rest of an endpoint's limit per minute, shared by all workers.
 
-    ``name`` is ``<endpoint>:<model>:requests`` or ``...:tokens``; ``left`` may be negative after a call that turned
-    out larger than it was thought.
+    ``name`` is ``<endpoint>:<model>:requests`` or ``...:tokens``; ``left`` may be negative after a call that was
+    larger than estimated.
     """
 
     name = models.CharField(max_length=300, unique=True)

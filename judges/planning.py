@@ -28,20 +28,20 @@ MOST_ITEMS = 100_000
 CHARACTERS_PER_TOKEN = 4  # of English text
 TOKENS_PER_PICTURE = 1_100  # a screenshot of 1280 x 1600 at high detail
 TOKENS_PER_REPLY = 300  # a paragraph of reasons and a verdict
-TOKENS_PER_THOUGHT = 1_200  # what a reasoning model adds to that, and is paid for
-USUAL_LATENCY = 3.0  # seconds of a call, where none was made yet
+TOKENS_PER_THOUGHT = 1_200  # paid tokens that a reasoning model adds to that
+USUAL_LATENCY = 3.0  # seconds of a call, if none was made yet
 RECENT_RUNS, RECENT_CALLS = 3, 200
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of ``ready`` judging ``chosen``.
+    """The plan of a run of the judge ``ready`` over the trajectories ``chosen``.
 
-    Tokens are estimates; ``cost`` in US dollars, None without prices; ``seconds`` of work of one worker.
-    ``already_judged`` trajectories have a judgment of this judge.
+    Tokens are estimates; ``cost`` is in US dollars, None without prices; ``seconds`` are for one worker.
+    ``already_judged`` counts the trajectories that have a judgment of this judge.
 
-    Calls, tokens and cost assume a model that answers without thoughts and in the required form. Names ending in
-    ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
+    Calls, tokens and cost assume a model that does not reason and answers in the required form. Names ending in
+    ``_high`` assume that the model reasons, if it can, and first gives every answer in another form.
     ``meeting_requirement`` counts the trajectories that meet the ``requirement`` of the judge, if it has one.
     """
 
@@ -81,22 +81,22 @@ class Plan:
         return {"trajectories": self.trajectories, **stored, **texts}
 
 
-# --- which -----------------------------------------------------------------------------------------------------------
+# --- selection --------------------------------------------------------------------------------------------------------
 
 
 def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Trajectory]:
-    """The trajectories that a selection means, in the order of the submission.
+    """Return the trajectories of a selection, in the order of the submission.
 
-    ``{}`` is all of them; ``state`` and ``level`` filter (a text or a list of texts), ``task_ids`` lists (an unknown
-    id is refused), ``limit`` takes the first, or with ``seed`` a random sample of that many, ``unjudged`` names a
-    judge's primary key whose judged trajectories are left out. Raises RunRefused.
+    ``{}`` selects all. ``state`` and ``level`` filter (a text or a list of texts). ``task_ids`` is a list; an unknown
+    id is refused. ``limit`` takes the first N, or with ``seed`` a random sample of N. ``unjudged`` is the primary key
+    of a judge: trajectories that it has judged are excluded. Raises RunRefused.
     """
     if unknown := sorted(set(map(str, selection)) - set(SELECTION)):
-        raise RunRefused(f"Trajectories are not chosen by {', '.join(unknown)}; known are {', '.join(SELECTION)}.")
+        raise RunRefused(f"These selections do not exist: {', '.join(unknown)}. Known: {', '.join(SELECTION)}.")
     rows: Any = Trajectory.objects.filter(submission=submission).select_related("task").order_by("position")
     if states := _parse_texts(selection, "state"):
         if strange := [name for name in states if name not in list(State)]:
-            raise RunRefused(f"There is no state {strange[0]!r}; known are {', '.join(State)}.")
+            raise RunRefused(f"The state {strange[0]!r} does not exist. Known: {', '.join(State)}.")
         rows = with_state(rows).filter(state__in=states)
     if levels := _parse_texts(selection, "level"):
         rows = rows.filter(task__level__in=levels)
@@ -109,12 +109,12 @@ def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Traject
     if seed is None:
         return list(rows if limit is None else rows[:limit])
     if limit is None:
-        raise RunRefused("A seed draws a random sample, so it needs a limit: how many trajectories to draw.")
+        raise RunRefused("A seed draws a random sample, so it needs a limit: the number of trajectories to draw.")
     return _draw_sample(list(rows), limit, seed)
 
 
 def _draw_sample(rows: list[Trajectory], size: int, seed: int) -> list[Trajectory]:
-    """``size`` of the rows (all where there are fewer), in their order; the same seed draws the same of the same."""
+    """Return ``size`` of the rows (all if there are fewer), in their order; the same seed draws the same sample."""
     drawn = random.Random(seed).sample(range(len(rows)), min(size, len(rows)))  # noqa: S311 - to be repeatable
     return [rows[place] for place in sorted(drawn)]
 
@@ -123,7 +123,7 @@ def _parse_texts(selection: Mapping[str, Any], name: str) -> list[str]:
     given = selection.get(name) or []
     given = [given] if isinstance(given, str) else given
     if not isinstance(given, list | tuple) or not all(isinstance(each, str) and "\x00" not in each for each in given):
-        raise RunRefused(f"{name} must be a text or a list of texts.")
+        raise RunRefused(f"{name} must be text or a list of texts.")
     return list(given)
 
 
@@ -141,7 +141,7 @@ def _require_known(submission: Submission, wanted: list[str]) -> None:
     missing = [task_id for task_id in wanted if task_id not in present]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise RunRefused(f"The submission has no trajectory of {', '.join(missing[:3])}{more}.")
+        raise RunRefused(f"The submission has no trajectory for {', '.join(missing[:3])}{more}.")
 
 
 def _select_judged(judge: int, submission: Submission) -> Any:
@@ -149,21 +149,21 @@ def _select_judged(judge: int, submission: Submission) -> Any:
     return made.exclude(item__run__test=True).order_by().values("trajectory")
 
 
-# --- at what cost ----------------------------------------------------------------------------------------------------
+# --- cost -------------------------------------------------------------------------------------------------------------
 
 
 def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], repetitions: int = 1) -> Plan:
-    """Estimate a run from the scorer's own forecast, as if nothing were in the cache.
+    """Estimate a run from the scorer's own forecast, as if the cache were empty.
 
     Raises RunRefused if the judge cannot judge, or the selection is not valid.
     """
     ready, chosen = prepare(judge), choose(submission, selection)
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= MOST_REPETITIONS:
-        raise RunRefused(f"Judge each trajectory 1 to {MOST_REPETITIONS} times.")
+        raise RunRefused(f"Choose 1 to {MOST_REPETITIONS} repetitions.")
     if len(chosen) * repetitions > MOST_ITEMS:
         raise RunRefused(
-            f"{len(chosen)} trajectories, {repetitions} times each, are more than the {MOST_ITEMS:,} judgments of one "
-            "run: choose fewer, or make several runs."
+            f"{len(chosen)} trajectories, {repetitions} times each, exceed the {MOST_ITEMS:,} judgments "
+            "of one run. Choose fewer, or start several runs."
         )
     pks = [trajectory.pk for trajectory in chosen]
     low, high, met = _forecast(ready, pks, repetitions)
@@ -232,7 +232,7 @@ def _has_thought(judge: Judge) -> bool:
 
 
 def _count_prompt_tokens(prompts: Prompts, subject: Subject, foreseen: list[tuple[str, int]]) -> int:
-    """Templates and task go into every call; what the agent did goes into those of the last stage."""
+    """Estimate prompt tokens: all calls have templates and task; those of the last stage also have the actions."""
     task = len(subject.record.task_text) + sum(map(len, subject.key_points))
     did = sum(len(step.action) + len(step.thought or "") for step in subject.record.steps)
     templates = {stage: _measure_longest_form(prompts, stage) for stage, _ in foreseen}
@@ -242,7 +242,7 @@ def _count_prompt_tokens(prompts: Prompts, subject: Subject, foreseen: list[tupl
 
 
 def _measure_longest_form(prompts: Prompts, stage: str) -> int:
-    """Characters of a stage's templates; of the two forms that a set may have, the longer one."""
+    """Return the characters of a stage's templates, in the longer of the two forms that a set may have."""
     sizes = {
         name.removeprefix(f"{stage}."): len(text) for name, text in prompts.texts.items() if name.startswith(stage)
     }
@@ -264,7 +264,7 @@ def _compute_cost(ready: ReadyJudge, effort: _Effort) -> Decimal | None:
 
 
 def _estimate_seconds(judge: Judge, calls: int) -> float:
-    """Of one worker: the three stages of a trajectory after one another, or all calls through the gate."""
+    """Return the seconds of one worker: three calls in sequence, or all calls at the judge's concurrency."""
     latency = _measure_latency(judge)
     return max(3 * latency, calls * latency / judge.concurrency) if calls else 0.0
 

@@ -1,7 +1,7 @@
-"""Predicted actions of many judgments together: numbers, groups, and a list that leads to each of them.
+"""Results of the predicted actions of many judgments: numbers, groups, and a list that leads to each prediction.
 
-What a prediction was made from (page summary, picture, reply) stays with its judgment; here are only facts of some
-hundred bytes a step, read one judgment after the other.
+The inputs of a prediction (page summary, image, reply) stay with its judgment. This module reads only some hundred
+bytes of facts per step, one judgment after the other.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from judges.scorers.action_selection.judge import KIND_NAME as KIND
 from judges.scorers.action_selection.metrics import MEASURED, PARTS, RECALL_AT, Facts, Mean, Numbers
 from judges.scorers.detail_values import mapping
 
-MOST_STEPS = 200_000  # predictions that are held together; the whole data set has 14,193
-AT_ONCE = 20  # judgments that are in memory with all that they say
+MOST_STEPS = 200_000  # predictions in memory at once; the whole data set has 14,193
+AT_ONCE = 20  # judgments in memory at once with all their data
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One step, without its texts: ``judgment`` and ``step`` lead to the page that shows them.
+    """One step, without its texts: ``judgment`` and the step in ``facts`` lead to the page that shows them.
 
-    ``split`` is the part of the data set, "" where neither the row nor the name of the file said. ``value`` and
-    ``said_value`` are texts of the data set and of a model, at most 200 characters.
+    ``split`` is the part of the data set, "" if neither the row nor the file name states it. ``value`` is from
+    the data set and ``said_value`` from the model; both have at most 200 characters.
     """
 
     judgment: int
@@ -51,13 +51,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The figures of the predictions of some judgments.
+    """The results of the predictions of some judgments.
 
-    ``judgments`` were looked at; ``without`` are those without predictions, by their reason (unscored before anything
-    was asked, or of another kind of judge). ``unparsed`` counts the steps whose reply could not be read, by reason;
-    they are in no other number but the bounds. ``modes`` counts what models were really sent. ``styles`` are those of
-    the judges; numbers of two styles do not compare. ``cut`` is True where there were more than `MOST_STEPS` steps and
-    the rest was not read.
+    ``judgments`` counts those read; ``without`` counts those without predictions, by reason (unscored before any call,
+    or of another kind of judge). ``unparsed`` counts the steps whose reply could not be read, by reason; except for
+    the bounds, no other number includes them. ``modes`` counts steps by the input that models were really sent.
+    ``styles`` counts judgments by the judge's style; numbers of different styles are not comparable. ``cut`` is True
+    if there were more than `MOST_STEPS` steps and the rest was not read.
     """
 
     judgments: int
@@ -71,7 +71,7 @@ class Results:
     cut: bool = False
 
     def as_json(self, *, predictions: bool = True) -> dict[str, Any]:
-        """As the API and the command give it; without ``predictions`` the numbers only."""
+        """Return the output of the API and the command; without ``predictions``, only the numbers."""
         found = {
             "judgments": self.judgments,
             "styles": dict(self.styles),
@@ -90,9 +90,9 @@ class Results:
 def select_judgments(
     judge: Judge | None = None, submission: Submission | None = None, run: JudgeRun | None = None
 ) -> QuerySet[Judgment]:
-    """The judgments that speak for a run, or for a judge over a submission (or over all of them).
+    """Return the judgments that represent a run, or a judge over a submission (or over all submissions).
 
-    For each trajectory the newest run's first repetition, as everywhere; tests of a judge count nowhere.
+    For each trajectory: the first repetition of the newest run, as everywhere. Without ``run``, tests are excluded.
     """
     rows = Judgment.objects.filter(item__isnull=False, judge__scorer=KIND)
     rows = rows.filter(item__run__test=False) if run is None else rows.filter(item__run=run)
@@ -106,9 +106,9 @@ def select_judgments(
 
 
 def compute_results(judgments: Iterable[Judgment]) -> Results:
-    """Their numbers. A query set is read in pieces: one query for each `AT_ONCE`, or one stream.
+    """Compute the results. A query set is read in pieces: one query for each `AT_ONCE` judgments, or one stream.
 
-    Memory holds a few judgments and the facts of at most `MOST_STEPS` steps.
+    Only a few judgments are in memory at once, and the facts of at most `MOST_STEPS` steps.
     """
     seen, predictions, cut = 0, list[Prediction](), False
     without, styles = Counter[str](), Counter[str]()
@@ -129,7 +129,7 @@ def compute_results(judgments: Iterable[Judgment]) -> Results:
         metrics.numbers(facts),
         metrics.groups(facts),
         tuple(predictions),
-        # A template looks a key up before an attribute, and finds every key in a counter.
+        # No Counter: a template looks up a key before an attribute, and a Counter has every key.
         dict(without),
         dict(Counter(one.unparsed for one in facts if one.unparsed)),
         dict(Counter(one.mode for one in facts)),
@@ -173,11 +173,11 @@ NAMES = {
     "action_correctness": "Action correctness",
 }
 EXPLAINED = {
-    "element_accuracy": "the chosen element is the right one",
+    "element_accuracy": "the chosen element is the correct one",
     "operation_f1": "F1 of the words of operation and value",
-    "step_success": "element and operation are both right",
-    "option_selection": "click, type or select is chosen as it should be",
-    "action_correctness": "type and value are right; values that differ in writing may count as equal",
+    "step_success": "element and operation are both correct",
+    "option_selection": "click, type or select is chosen correctly",
+    "action_correctness": "type and value are correct; values that differ in writing may count as equal",
 }
 
 
@@ -186,7 +186,7 @@ UNREAD_WRONG = "with what was not read counted as wrong"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number for a page: ``value`` is "83.3 %", or why there is none; ``beside`` what stands smaller below."""
+    """A number for a page: ``value`` is "83.3 %", or why there is none; ``beside`` is the small text below it."""
 
     name: str
     value: str
@@ -197,7 +197,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group: its counts, and a cell for each column: the average over steps, and over tasks where it has one."""
+    """A group: its counts, and a cell for each column: the average over steps, and over tasks if it has one."""
 
     name: str
     numbers: Numbers
@@ -213,16 +213,16 @@ class Table:
 
 COLUMNS = (*NAMES.values(), "Task success", "Majority", "Recall@50", "Recall as shown")
 OWN_GRADER = (
-    "In {} of {} steps the judged model was its own grader: asked again, it decided whether its reply is right."
+    "In {} of {} steps the judged model was its own grader: in a second call it decided whether its reply is correct."
 )
 OWN_VALUES = (
-    "In {} of {} steps the judged model itself said whether its value means the same; "
-    "only action correctness uses that."
+    "In {} of {} steps the judged model itself decided whether its value means the same; only action "
+    "correctness uses that."
 )
 
 
 def format_percent(mean: Mean) -> str:
-    """As people read it; a dash where nothing was counted."""
+    """Return a percentage such as "83.3 %", or a dash if nothing was counted."""
     return "–" if mean.value is None else f"{mean.value * 100:.1f} %"
 
 
@@ -240,7 +240,7 @@ def build_figures(numbers: Numbers) -> list[Figure]:
     baseline = numbers.majority
     shown.append(Figure(
         "Majority baseline", _format_counts(baseline), always,
-        "the option selection of who always says the most frequent operation", baseline.value is None,
+        "the option selection of always choosing the most frequent operation", baseline.value is None,
     ))  # fmt: skip
     return shown
 
@@ -284,7 +284,7 @@ def _build_rows(groups: Mapping[str, Numbers]) -> Iterator[Row]:
             (format_percent(numbers.measures[each].micro), format_percent(numbers.measures[each].macro))
             for each in MEASURED
         ]
-        # Nothing where the group splits tasks: that all of some steps succeeded is another quantity.
+        # Empty if the group splits tasks: success of only some steps of a task is another quantity.
         success = "" if numbers.task_success.undefined == PARTS else format_percent(numbers.task_success)
         alone = (numbers.majority, numbers.recall[RECALL_AT[-1]], numbers.recall_shown)
         yield Row(name, numbers, (*cells, (success, ""), *((format_percent(mean), "") for mean in alone)))
@@ -297,7 +297,7 @@ AVERAGES = ("micro", "macro", "micro_bound", "macro_bound")
 
 
 def write_groups_csv(table: Table) -> str:
-    """Fractions as they were computed; nothing where a number is undefined."""
+    """Return a CSV file with fractions as computed; an undefined number is empty."""
     rows = [{table.name: row.name, **_list_numbers(row.numbers)} for row in table.rows]
     heads = [table.name, *_list_numbers(metrics.numbers([]))]
     return csv_text([heads, *(list(row.values()) for row in rows)])
@@ -326,7 +326,7 @@ def _list_numbers(numbers: Numbers) -> dict[str, object]:
 
 
 def write_predictions_csv(predictions: tuple[Prediction, ...] | list[Prediction]) -> str:
-    """A row for each prediction, with its facts; what it was made from is on its page."""
+    """Return a CSV file with a row of facts for each prediction; its inputs are on its page."""
     rows = [one.as_json() for one in predictions]
     heads = list(rows[0]) if rows else ["judgment", "task_id", "step"]
     return csv_text([heads, *(list(row.values()) for row in rows)])
@@ -338,8 +338,8 @@ def format_text(results: Results, by: str) -> str:
     not_read = (f"  not read: {count} x {printable(reason)}" for reason, count in results.unparsed.items())
     lines = [
         f"{results.judgments} judgments, {numbers.tasks} tasks, {numbers.steps} steps, {numbers.counted} counted",
-        f"{numbers.unparsed} not read, {numbers.absent} without the right element in the page summary",
-        f"{numbers.options_absent} without the right entry among those shown of its list",
+        f"{numbers.unparsed} not read, {numbers.absent} without the correct element in the page summary",
+        f"{numbers.options_absent} without the correct entry among the shown options of its list",
         *filter(None, [describe_grading(results)]),
         *left_out,
         *not_read,

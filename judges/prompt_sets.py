@@ -1,4 +1,4 @@
-"""Prompt sets by name: the project's own ones, which are files, and those that a maintainer loaded."""
+"""Prompt sets by name: built-in ones, which are files, and those that a maintainer loaded."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from judges.scorer import Prompts
 LOADED = "loaded/"
 KEY = re.compile(r"[a-z][a-z0-9_-]{0,39}\.[a-z][a-z0-9_-]{0,39}")  # <stage>.<part>
 MOST_TEXTS = 64
-LONGEST_TEXT = 100_000  # characters; a model reads it with every call
+LONGEST_TEXT = 100_000  # characters; every call sends it to a model
 SHORT = 8  # characters of a digest that name a loaded set
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A prompt set as a list shows it. ``loaded_at`` is None for one of ours; ``source`` says where it came from."""
+    """A prompt set in a list. ``loaded_at`` is None for a built-in one; ``source`` is the origin of its texts."""
 
     name: str
     digest: str
@@ -45,14 +45,16 @@ def build_full_name(loaded: PromptSet) -> str:
 
 
 def find_prompts(name: str) -> Prompts:
-    """One of ours (``webjudge/1``), or a loaded one: ``loaded/<name>`` is the newest of the name,
-    ``loaded/<name>@<digest>`` (8 characters or more) a certain one. LookupError names what there is instead."""
+    """Return a built-in set (``webjudge/1``), or a loaded one: ``loaded/<name>`` is the newest of the name,
+    ``loaded/<name>@<digest>`` (8 characters or more) a specific one. The LookupError lists the known sets."""
     if not name.startswith(LOADED):
         return own.load_builtin(name)
     slug, _, wanted = name.removeprefix(LOADED).partition("@") if is_storable(name) else ("", "", "")
     found = PromptSet.objects.filter(name=slug, digest__startswith=wanted).order_by("-loaded_at", "-pk").first()
     if found is None or (wanted and len(wanted) < SHORT):
-        raise LookupError(f"There is no prompt set {printable(name)}; known are {', '.join(list_names()) or 'none'}.")
+        raise LookupError(
+            f"The prompt set {printable(name)} does not exist. Known: {', '.join(list_names()) or 'none'}."
+        )
     return Prompts(build_full_name(found), found.digest, found.texts)
 
 
@@ -61,7 +63,7 @@ def list_names() -> list[str]:
 
 
 def list_sets() -> list[Known]:
-    """Ours first, then the loaded ones by name, newest first."""
+    """Return the built-in sets, then the loaded ones by name, newest first."""
     ours = [own.load_builtin(name) for name in own.list_names()]
     return [
         *(Known(one.name, one.digest, one.texts) for one in ours),
@@ -75,8 +77,8 @@ def list_sets() -> list[Known]:
 def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> tuple[PromptSet, bool]:
     """Store a prompt set; return it, and True if it is new: the same texts under the same name change nothing.
 
-    ``person`` None is the command line. PermissionDenied for others than maintainers of the instance; Incomplete
-    names every text that cannot be taken.
+    ``person`` is None for the command line. Raises PermissionDenied if the person is not a maintainer of the instance,
+    and Incomplete with every text that cannot be stored.
     """
     if person is not None and not access.may_define_judges(person):
         raise PermissionDenied("Only maintainers of the instance may load prompts.")
@@ -96,34 +98,36 @@ def _check_name(name: str) -> list[Problem]:
     try:
         validate_slug(name)
     except Exception:
-        return [Problem("name_malformed", "A name has letters, digits, hyphens and underscores only.", "name")]
-    return [] if len(name) <= 64 else [Problem("name_too_long", "A name has at most 64 characters.", "name")]
+        return [Problem("name_malformed", "A name may have letters, digits, hyphens and underscores only.", "name")]
+    return [] if len(name) <= 64 else [Problem("name_too_long", "A name may have at most 64 characters.", "name")]
 
 
 def _check_texts(texts: Mapping[str, str]) -> list[Problem]:
     if not texts:
-        return [Problem("no_prompts", "There is no prompt in it.", "files")]
+        return [Problem("no_prompts", "It has no prompts.", "files")]
     if len(texts) > MOST_TEXTS:
-        return [Problem("too_many_prompts", f"There are {len(texts)} texts; a set has at most {MOST_TEXTS}.", "files")]
+        return [
+            Problem("too_many_prompts", f"It has {len(texts)} texts; the limit for a set is {MOST_TEXTS}.", "files")
+        ]
     return [problem for key, text in texts.items() for problem in _check(str(key), text)]
 
 
 def _check(key: str, text: Any) -> list[Problem]:
     shown = ascii(key[:100])[1:-1]
     if not KEY.fullmatch(key):
-        return [Problem("key_malformed", f"{shown}: a text is named <stage>.<part>, such as verdict.system.", "files")]
+        return [
+            Problem("key_malformed", f"{shown}: a text must be named <stage>.<part>, such as verdict.system.", "files")
+        ]
     if not isinstance(text, str) or not text.strip():
         return [Problem("prompt_empty", f"{shown} is empty.", "files")]
     if len(text) > LONGEST_TEXT:
-        too_long = f"{shown} has {len(text):,} characters; at most {LONGEST_TEXT:,} are taken."
+        too_long = f"{shown} has {len(text):,} characters; the limit is {LONGEST_TEXT:,}."
         return [Problem("prompt_too_long", too_long, "files")]
     if not is_storable(text):
-        return [
-            Problem("prompt_unreadable", f"{shown} has a character that no text has (NUL, or half a pair).", "files")
-        ]
+        return [Problem("prompt_unreadable", f"{shown} has an invalid character (NUL, or a lone surrogate).", "files")]
     return []
 
 
 def is_storable(text: str) -> bool:
-    """Return True if both databases take the text: no NUL, no half of a surrogate pair."""
+    """Return True if both databases accept the text: it has no NUL and no half of a surrogate pair."""
     return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

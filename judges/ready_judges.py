@@ -1,6 +1,6 @@
-"""Load everything that the row of a judge names, once; the endpoints of the settings and their keys.
+"""Load everything that a judge's row names, and the endpoints in the settings with their keys.
 
-A key is read when a client is made, and stored nowhere.
+A key is read when a client is created, and is not stored.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ INSIDE = (".local", ".internal", ".lan", ".localhost", ".home.arpa", ".svc")  # 
 
 
 class RunRefused(Conflict):
-    """A run that cannot be started or go on as asked; the message says why and what to do instead."""
+    """A run that cannot start or continue as requested; the message says why and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyJudge:
-    """``terms`` is None where the model has neither prices nor limits."""
+    """A loaded judge. ``terms`` is None if the model has neither prices nor limits."""
 
     judge: Judge
     kind: Kind
@@ -53,16 +53,16 @@ class ReadyJudge:
 
 
 def prepare(judge: Judge) -> ReadyJudge:
-    """Raise RunRefused if the judge cannot judge here (any more). Its endpoint may still be missing."""
+    """Load a judge; raise RunRefused if it cannot judge here (any more). Its endpoint may still be missing."""
     kind = judge.kind
     if judge.scorer == IMPORTED:
-        raise RunRefused(f"{judge} only has judgments that were made elsewhere.")
+        raise RunRefused(f"{judge} only has imported judgments.")
     if kind is None:
-        raise RunRefused(f"There is no scorer {judge.scorer}; known are {', '.join(REGISTRY)}.")
+        raise RunRefused(f"The scorer {judge.scorer} does not exist. Known: {', '.join(REGISTRY)}.")
     if kind.version != judge.scorer_version:
         raise RunRefused(
-            f"{judge} was defined with version {judge.scorer_version} of the scorer {kind.name}, which is at version "
-            f"{kind.version} now; make a new version of the judge."
+            f"{judge} was defined with version {judge.scorer_version} of the scorer {kind.name}, which "
+            f"is now at version {kind.version}. Create a new version of the judge."
         )
     try:
         parameters = parameters_from(kind.parameters, judge.parameters)
@@ -73,13 +73,13 @@ def prepare(judge: Judge) -> ReadyJudge:
         raise RunRefused(str(error.args[0] if error.args else error)) from error
     if prompts.digest != judge.prompts_digest:
         raise RunRefused(
-            f"The prompts {judge.prompts} are not those that {judge} was defined with; make a new version of it."
+            f"The prompts {judge.prompts} have changed since {judge} was defined. Create a new version of the judge."
         )
     return ReadyJudge(judge, kind, parameters, prompts, scorer, generation, ModelTerms.of(judge))
 
 
 def find_endpoint(judge: Judge) -> Endpoint:
-    """Raise RunRefused if the judge asks a model and its endpoint is not set up."""
+    """Return the judge's endpoint; raise RunRefused if it asks a model and the endpoint is not configured."""
     try:
         return load_endpoint(judge.endpoint) if judge.asks_model else NO_ENDPOINT
     except NotConfigured as reason:
@@ -87,7 +87,7 @@ def find_endpoint(judge: Judge) -> Endpoint:
 
 
 def find_endpoint_problem(judge: Judge) -> str:
-    """Return why nothing can be asked at the judge's endpoint, "" if it can, or need not be."""
+    """Return why the judge's endpoint cannot be used, "" if it can or if the judge asks no model."""
     try:
         find_endpoint(judge)
     except RunRefused as refused:
@@ -95,7 +95,7 @@ def find_endpoint_problem(judge: Judge) -> str:
     return ""
 
 
-# --- the endpoints of the settings -----------------------------------------------------------------------------------
+# --- endpoints in the settings ----------------------------------------------------------------------------------------
 
 
 def load_addresses() -> dict[str, str]:
@@ -103,30 +103,31 @@ def load_addresses() -> dict[str, str]:
 
 
 def load_endpoint(name: str) -> Endpoint:
-    """The endpoint with its key; raises NotConfigured, which says what to set.
+    """Return the endpoint with its key; raise NotConfigured, which says what to set.
 
-    Nobody is asked without a key but endpoints of our own network, which often need none.
+    Only endpoints in our own network may have no key: they often need none.
     """
     known = load_addresses()
     if not known:
         raise NotConfigured(
-            "No model endpoint is set, so no judge can run. Set JUDGE_ENDPOINTS to the address of one that speaks "
-            "OpenAI's chat completions (https://host/v1) and JUDGE_API_KEY_DEFAULT to its key, and restart."
+            "No model endpoint is set, so no judge can run. Set JUDGE_ENDPOINTS to the address of an "
+            "endpoint for OpenAI's chat completions (https://host/v1) and JUDGE_API_KEY_DEFAULT to its "
+            "key, and restart."
         )
     if name not in known:
-        raise NotConfigured(f"There is no endpoint {name} in JUDGE_ENDPOINTS; known are {', '.join(sorted(known))}.")
+        raise NotConfigured(f"The endpoint {name} is not in JUDGE_ENDPOINTS. Known: {', '.join(sorted(known))}.")
     endpoint = Endpoint(name, _check_address(name, known[name]))
     key = _read_key(endpoint)
     if not key and not _is_inside(endpoint.base_url):
         raise NotConfigured(
-            f"The endpoint {name} has no key. Set {endpoint.variable}, or {endpoint.variable}_FILE to a file with it, "
-            "and restart. If it needs none, set the word none."
+            f"The endpoint {name} has no key. Set {endpoint.variable}, or {endpoint.variable}_FILE to a "
+            "file with it, and restart. If it needs no key, set the word none."
         )
     return Endpoint(name, endpoint.base_url, key)
 
 
 def _check_address(name: str, address: str) -> str:
-    """The base URL; one that holds a name and a password would show them on pages and in messages."""
+    """Return the base URL; refuse one with name and password: pages and messages would show them."""
     try:
         parts = urlsplit(address)
         plain = parts.hostname and not (parts.username or parts.password or parts.query or parts.fragment)
@@ -135,8 +136,8 @@ def _check_address(name: str, address: str) -> str:
         plain = valid = False
     if not plain or not valid:
         raise NotConfigured(
-            f"The address of the endpoint {name} in JUDGE_ENDPOINTS must be like https://host/v1, without a password "
-            "or a question mark in it. The key has a variable of its own."
+            f"The address of the endpoint {name} in JUDGE_ENDPOINTS must be like https://host/v1, "
+            "without a password or a question mark. Keys have their own variable."
         )
     return address.rstrip("/")
 
@@ -151,15 +152,15 @@ def _read_key(endpoint: Endpoint) -> str:
     try:
         key = Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise NotConfigured(f"The file {file} that {name} names cannot be read: {reason}.") from None
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise NotConfigured(f"The file {file}, set by {name}, cannot be read: {reason}.") from None
     if not key:
-        raise NotConfigured(f"The file {file} that {name} names is empty.")
+        raise NotConfigured(f"The file {file}, set by {name}, is empty.")
     return key
 
 
 def _is_inside(address: str) -> bool:
-    """True for this machine and private networks, as far as the address alone tells."""
+    """Return True for this machine and private networks, judging by the address alone."""
     host = (urlsplit(address).hostname or "").lower()
     try:
         return not ipaddress.ip_address(host).is_global

@@ -17,7 +17,7 @@ from annotation.models import Trajectory
 from annotation.records import Verdict
 from judges.models import JudgeRun, Judgment, ModelCall, RunItem
 
-GRACE = timedelta(seconds=15)  # a worker that was called may take so long to begin
+GRACE = timedelta(seconds=15)  # time that a worker may need to start after it was called
 
 WAITING = Q(done_at__isnull=True, failed_at__isnull=True)
 SHOWN = {
@@ -46,7 +46,7 @@ class RunCell:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A trajectory with a cell for every repetition; ``flips`` where two of them have different verdicts."""
+    """A trajectory with a cell for every repetition; ``flips`` is True if two of them have different verdicts."""
 
     trajectory: Trajectory
     cells: list[RunCell]
@@ -69,7 +69,7 @@ class RunSums:
 
 
 def filter_trajectories(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:
-    """The trajectories of a run as ``{"trajectory": pk, ...}``, those whose verdicts differ first."""
+    """Return the trajectories of a run as ``{"trajectory": pk, ...}``, those with differing verdicts first."""
     items = RunItem.objects.filter(run=run)
     if q:
         items = items.filter(trajectory__task__external_id__icontains=q)
@@ -118,7 +118,7 @@ def _has_living_worker(item: RunItem) -> bool:
 
 
 def is_abandoned(run: JudgeRun) -> bool:
-    """Return True if items have waited for a while and no living worker is at the run."""
+    """Return True if items have waited for a while and no active worker works on the run."""
     now = clock.now()
     if (run.started_at or run.created_at) > now - GRACE:
         return False
@@ -129,7 +129,7 @@ def is_abandoned(run: JudgeRun) -> bool:
 
 
 def summarize(runs: Iterable[JudgeRun]) -> list[tuple[JudgeRun, RunSums]]:
-    """Each run with its sums; two queries for all of them."""
+    """Return each run with its sums; two queries for all of them."""
     listed = list(runs)
     items = RunItem.objects.filter(run__in=listed).order_by().values("run")
     counts = items.annotate(
@@ -155,14 +155,14 @@ ADVICE = (
     (r"\b(401|403)\b|api key|not configured|JUDGE_", "Check the endpoint and its key in the settings, then retry."),
     (
         r"\b404\b|model.{0,20}not (exist|found)",
-        "Check the model's name; a new version of the judge can name another.",
+        "Check the model's name. To use another name, create a new version of the judge.",
     ),
     (r"\b429\b|rate limit|quota", "Lower the judge's concurrency or set limits in the terms of the model, then retry."),
     (r"time[d -]*out", "Give the judge a longer time-out, or retry when the endpoint is less busy."),
-    (r"picture|screenshot|image", "The picture is missing in the image store: restore it, then retry."),
+    (r"picture|screenshot|image", "The screenshot is missing from the image store: restore it, then retry."),
     (r"\b5\d\d\b|connection|unreachable|reach", "Retry when the endpoint answers again."),
 )
 
 
 def find_advice(error: str) -> str:
-    return next((text for words, text in ADVICE if re.search(words, error, re.I)), "Retry when the cause is mended.")
+    return next((text for words, text in ADVICE if re.search(words, error, re.I)), "Retry when the cause is fixed.")

@@ -1,10 +1,10 @@
 """Start, pause, resume, cancel and retry judge runs, and load their progress.
 
-Rows are the truth. A worker claims an item by one conditional update, sends heartbeats, and stores the judgment and
-the end of the item in one transaction; the items of a dead worker are claimed by the next (`working.leases`).
+The rows define the work. A worker claims an item by one conditional update, sends heartbeats, and stores the judgment
+and the end of the item in one transaction; the next worker claims the items of a dead worker (`working.leases`).
 
 Every function that changes a run locks the submission, then the run, and appends an event to the submission's chain.
-Judges change nothing that people decided: a run may be made over a frozen submission, and over one for practice.
+Judges do not change decisions of people, so a run may use a frozen submission or a practice set.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from judges.working.call_log import sum_cost
 from judges.working.leases import OPEN, build_end_payload, build_payload, compute_silence_limit
 
 RATE_WINDOW = timedelta(minutes=5)
-MOST_ERRORS = 5  # that a standing names
-LARGEST_BUDGET = Decimal(10) ** 8  # as the column has it
+MOST_ERRORS = 5  # that `Progress` lists
+LARGEST_BUDGET = Decimal(10) ** 8  # as in the database column
 A_CENT_OF_A_CENT = Decimal("0.0001")
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run. ``rate`` is judgments a minute over the last minutes, ``seconds_left`` None when unknown.
+    """Progress of a run. ``rate``: judgments per minute over the last minutes; ``seconds_left``: None if unknown.
 
-    ``calls``, ``tokens`` and ``cost`` are what was paid for; ``cache_hits`` cost nothing. ``errors`` are the most
+    ``calls``, ``tokens`` and ``cost`` count paid calls only; ``cache_hits`` cost nothing. ``errors`` are the most
     frequent ones with their number. ``status_not_stated`` counts verdicts of replies without one.
     """
 
@@ -61,7 +61,7 @@ class Progress:
     errors: tuple[tuple[str, int], ...] = ()
 
 
-# --- verbs -----------------------------------------------------------------------------------------------------------
+# --- transitions ------------------------------------------------------------------------------------------------------
 
 
 def start(
@@ -75,11 +75,11 @@ def start(
     test: bool = False,
     fresh: bool = False,
 ) -> JudgeRun:
-    """Freeze the judge, write the run with its items, append the event; raises RunRefused. Workers are called after
-    the commit by `jobs.call_workers`, and by the reconciler when that message is lost."""
+    """Freeze the judge, create the run with its items, append the event; raises RunRefused. `jobs.call_workers` calls
+    workers after the commit; if that message is lost, the reconciler calls them."""
     planned = plan(judge, submission, selection, repetitions)
     if not planned.chosen:
-        raise RunRefused("No trajectory is chosen, so there is nothing to judge.")
+        raise RunRefused("No trajectories are selected, so there is nothing to judge.")
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
@@ -118,7 +118,7 @@ def start(
 
 def pause(person: Any, run: JudgeRun) -> None:
     with _lock_run(person, run) as (row, member):
-        _require_state(row, "waiting", "running", because="Only a run that is at work can be paused")
+        _require_state(row, "waiting", "running", because="Only a running run can be paused")
         row.paused_at = timezone.now()
         row.save(update_fields=["paused_at"])
         record(row.submission, member, "judge_run_paused", **build_payload(row))
@@ -126,7 +126,7 @@ def pause(person: Any, run: JudgeRun) -> None:
 
 def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
     with _lock_run(person, run) as (row, member):
-        _require_state(row, "paused", "stopped", because="Only a run that is paused or has stopped can be resumed")
+        _require_state(row, "paused", "stopped", because="Only a paused or stopped run can be resumed")
         find_endpoint(row.judge)
         if max_cost is not None:
             row.max_cost = _parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
@@ -138,9 +138,9 @@ def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
 
 
 def cancel(person: Any, run: JudgeRun) -> None:
-    """End a run for good; judgments that were made stay, and the event has their digest.
+    """End a run permanently; its judgments stay, and the event has their digest.
 
-    Open items are taken from their workers, so that none is settled later and the event stays true.
+    Workers lose their open items, so that no item is completed later and the event stays true.
     """
     with _lock_run(person, run) as (row, member):
         _require_state(
@@ -155,7 +155,7 @@ def cancel(person: Any, run: JudgeRun) -> None:
 def retry_failed(person: Any, run: JudgeRun) -> int:
     with _lock_run(person, run) as (row, member):
         states = ("waiting", "running", "paused", "stopped", "finished")
-        _require_state(row, *states, because="A cancelled run does nothing more: start a new one")
+        _require_state(row, *states, because="A cancelled run cannot continue: start a new one")
         find_endpoint(row.judge)
         failed = row.items.filter(failed_at__isnull=False)
         number = failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None)
@@ -184,19 +184,19 @@ def _require_state(run: JudgeRun, *states: str, because: str) -> None:
 
 
 def _parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None) -> Decimal | None:
-    """The budget as the column holds it; RunRefused for one that means nothing, or that nobody could keep."""
+    """Return the budget as the column stores it; raise RunRefused if it is invalid, or prices are unknown."""
     if given is None:
         return None
     try:
         budget = Decimal(given).quantize(A_CENT_OF_A_CENT)
     except (InvalidOperation, ValueError, TypeError):
-        raise RunRefused("The budget must be a number of US dollars.") from None
+        raise RunRefused("The budget must be an amount in US dollars.") from None
     if not budget.is_finite() or not 0 < budget < LARGEST_BUDGET:
         raise RunRefused(f"The budget must be between {A_CENT_OF_A_CENT} and {LARGEST_BUDGET:,} US dollars.")
     if terms is None or terms.input_price is None or terms.output_price is None:
         raise RunRefused(
-            f"A budget needs prices, and those of {judge.model} at the endpoint {judge.endpoint} are unknown. A "
-            "maintainer of the instance sets its prices for input and output on the page of the models' terms."
+            f"A budget needs prices, and those of {judge.model} at the endpoint {judge.endpoint} are "
+            "unknown. A maintainer of the instance can set its prices on the page of the model terms."
         )
     return budget
 
@@ -210,7 +210,7 @@ def _require_budget(run: JudgeRun) -> None:
 
 
 def _call_workers(run: JudgeRun, items: int) -> None:
-    """After the commit; robust, since without a broker the rows wait and the reconciler calls again."""
+    """Call workers after the commit; robust, since without a broker the rows wait and the reconciler calls again."""
     JudgeRun.objects.filter(pk=run.pk).update(called_at=clock.now())
     transaction.on_commit(lambda: jobs.call_workers(run.pk, items), robust=True)
 
@@ -219,7 +219,7 @@ def _format_amount(amount: Decimal | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-# --- how far ---------------------------------------------------------------------------------------------------------
+# --- progress ---------------------------------------------------------------------------------------------------------
 
 
 def load_progress(run: JudgeRun) -> Progress:
@@ -268,7 +268,7 @@ def load_progress(run: JudgeRun) -> Progress:
 
 
 def _compute_rate(items: Mapping[str, Any], now: datetime) -> float | None:
-    """Judgments a minute, from when the first of the last minutes was taken to now, or to the last when all is done."""
+    """Return judgments per minute, from the first lease in `RATE_WINDOW` to now, or to the last judgment at the end."""
     if not items["lately"]:
         return None
     ended = items["total"] == items["done"] + items["failed"]

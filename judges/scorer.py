@@ -1,4 +1,4 @@
-"""Scorers: a trajectory and a model client in, a score out. No Django, no rows."""
+"""Scorers: they turn a trajectory, with a model client, into a score. Does not use Django or the database."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from judges.llm import Asker, ImageRef
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that came with a trajectory, by its content: ``digest`` is its SHA-256, ``size`` is in bytes.
+    """A file of a trajectory: ``digest`` is the SHA-256 of its content, ``size`` is in bytes.
 
-    ``open`` gives a stream from the store, to be closed by the caller; it blocks, so a scorer calls it in a thread
-    of its own (`asyncio.to_thread`). It raises `llm.CallFailed` when the store has lost the file.
+    ``open`` returns a stream from the store, which the caller must close. It blocks, so a scorer calls it in a
+    separate thread (`asyncio.to_thread`). It raises `llm.CallFailed` if the store has lost the file.
     """
 
     kind: AttachmentKind
@@ -41,10 +41,10 @@ class Expected:
 class Subject:
     """Everything that a scorer may know of a trajectory.
 
-    ``screenshots`` has one entry a step, None where the step has no picture; equal pictures have equal digests.
-    ``input_images`` came with the task. ``key_points`` were accepted by people. The final answer is in ``record``;
-    a scorer that must not show it to its model leaves it there. ``files`` came with the trajectory, in the order of
-    their names; ``expectations`` of the task by kind, the newest version of each. ``rubric_scripts`` is the folder of
+    ``screenshots`` has one entry per step, None for a step without a screenshot; equal images have equal digests.
+    ``input_images`` belong to the task. ``key_points`` were accepted by people. The final answer is in ``record``;
+    a scorer that must not show it to its model does not read it. ``files`` belong to the trajectory, sorted by name;
+    ``expectations`` are those of the task by kind, the newest version of each. ``rubric_scripts`` is the folder of
     installed scripts, "" for none.
     """
 
@@ -75,9 +75,9 @@ class KeyPointEvidence:
 class StepEvidence:
     """A judge's statement about the screenshot of one step.
 
-    ``relevance`` is 1 to 5, None where the reply could not be read (0 in upstream's mode, which counts it so);
-    ``kept`` pictures were shown for the verdict. ``same_as`` is the earlier step with the same picture whose reply
-    this is.
+    ``relevance`` is 1 to 5, None if the reply could not be read (0 in upstream's mode, which counts it as 0);
+    ``kept`` images were shown for the verdict. ``same_as`` is the earlier step with the same image, whose reply was
+    reused.
     """
 
     step: int
@@ -92,10 +92,10 @@ class StepEvidence:
 class Score:
     """The result of judging one trajectory.
 
-    ``verdict`` None is unscored, and ``unscored`` then says why in words; never both, never neither. ``score`` is a
-    number where the scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are
-    facts about how it was made, such as where the key points came from. ``details`` are what only this scorer has to
-    say (a tree, a trace, predictions), as JSON; a page of its own kind shows them. ``status_not_stated`` marks a
+    Either ``verdict`` is set, or ``unscored`` has the reason why it is None; never both. ``score`` is a number if the
+    scorer gives one. ``response`` is the raw text that the verdict was read from. ``notes`` are facts about how it was
+    made, such as the source of the key points. ``details`` are data that only this scorer produces (a tree, a trace,
+    predictions), as JSON; a page of its own kind shows them. ``status_not_stated`` marks a
     verdict that is only the default of upstream's rules, because the reply states none.
     """
 
@@ -115,7 +115,7 @@ class Score:
             raise ValueError("A score has either a verdict or a reason why there is none.")
 
     def evidence(self) -> dict[str, Any]:
-        """Key points, steps, notes and details as JSON, as they are stored with a judgment."""
+        """Return key points, steps, notes and details as JSON, as stored with a judgment."""
         found: dict[str, Any] = {
             "key_points": [asdict(point) for point in self.key_points],
             "steps": [asdict(step) for step in self.steps],
@@ -137,14 +137,14 @@ NO_PROMPTS = Prompts("", "", {})  # of judges that ask no model
 
 
 class Scorer(Protocol):
-    """Judges one trajectory. ``LookupError`` for a prompt that the set lacks is raised when it is built."""
+    """Judge of one trajectory. Building it raises ``LookupError`` if the set lacks a prompt."""
 
     async def score(self, subject: Subject, model: Asker) -> Score: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A need of a kind: subjects without it are unscored. ``of_task``: it is written for a task, not uploaded."""
+    """An input that a kind needs: subjects without it are unscored. ``of_task``: written for a task, not uploaded."""
 
     label: str
     is_met: Callable[[Subject], bool]
@@ -152,7 +152,7 @@ class Requirement:
 
 
 def call_nothing(parameters: Any, subject: Subject) -> list[tuple[str, int]]:
-    """The calls of a kind that asks no model."""
+    """Return no calls, for a kind that asks no model."""
     return []
 
 
@@ -160,19 +160,19 @@ def call_nothing(parameters: Any, subject: Subject) -> list[tuple[str, int]]:
 class Kind:
     """An entry of the registry.
 
-    ``build`` makes the scorer from its parameters (an instance of ``parameters``, a frozen dataclass whose fields
+    ``build`` creates the scorer from its parameters (an instance of ``parameters``, a frozen dataclass whose fields
     have defaults and, in their metadata, a ``help`` text) and the prompts. ``version`` changes whenever the same
-    parameters would lead to another call or another reading of a reply. ``calls`` foresees the calls of a subject:
-    pairs of a stage and the number of pictures in the call. A kind that never ``asks`` a model needs no endpoint, no
+    parameters would lead to another call or another reading of a reply. ``calls`` predicts the calls of a subject:
+    pairs of a stage and the number of images in the call. A kind that never ``asks`` a model needs no endpoint, no
     model, no prompts ("") and no ``calls``. Unless a kind ``accepts_any_form`` of an answer with some parameters, plans
     allow for a second call after each answer in another form. ``requires`` takes the parameters, too.
 
-    A judgment that ``discloses_expectations`` of its task is hidden from everybody who still has to judge that task
+    A judgment that ``discloses_expectations`` of its task is hidden from people who still have to judge that task
     blind. That is the default: only a kind that never quotes a check or a rubric may state False.
 
     ``read_details`` arranges `Score.details` for the template ``judges/details/<name>.html``; it must accept any JSON.
-    A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. What a kind
-    ``shown_as_evidence`` finds can be opened by adjudicators (network evidence), so they are not independent of it.
+    A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. Adjudicators can
+    open the findings of a kind ``shown_as_evidence`` (network evidence), so they are not independent of it.
     """
 
     name: str
@@ -192,7 +192,7 @@ class Kind:
     shown_as_evidence: bool = False
 
     def __post_init__(self) -> None:
-        if self.asks and self.calls is call_nothing:  # its plans would promise that it costs nothing
+        if self.asks and self.calls is call_nothing:  # otherwise its plans would show no cost
             raise ValueError(f"{self.name} asks a model, so it must state its calls.")
 
 
@@ -202,7 +202,7 @@ REGISTRY: dict[str, Kind] = {}
 
 def register(kind: Kind) -> Kind:
     if kind.name in REGISTRY:
-        raise ValueError(f"There is a scorer {kind.name} already.")
+        raise ValueError(f"The scorer {kind.name} already exists.")
     REGISTRY[kind.name] = kind
     return kind
 
@@ -216,7 +216,7 @@ class ParameterError(ValueError):
 
 
 def parameters_from(kind: type, given: Mapping[str, Any]) -> Any:
-    """An instance of a parameter class from JSON, or from the texts of a form; raises ParameterError.
+    """Return an instance of a parameter class from JSON, or from the texts of a form; raises ParameterError.
 
     Known types: bool, int, float, str, and Literal of texts. The class checks bounds in its ``__post_init__`` and
     raises ParameterError itself.
@@ -226,7 +226,9 @@ def parameters_from(kind: type, given: Mapping[str, Any]) -> Any:
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names)
-            raise ParameterError(name, f"There is no parameter {name}{hint}; known are {', '.join(names) or 'none'}.")
+            raise ParameterError(
+                name, f"The parameter {name} does not exist{hint}. Known: {', '.join(names) or 'none'}."
+            )
     return kind(**{name: _convert(name, hints[name], value) for name, value in given.items()})
 
 

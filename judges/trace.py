@@ -1,4 +1,4 @@
-"""The calls behind a judgment: as JSON for reading elsewhere, and how old ones are emptied."""
+"""The calls of a judgment: export as JSON, and pruning of old calls."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from judges.models import JudgeRun, Judgment, ModelCall
 
 
 def select_calls(judgment: Judgment) -> QuerySet[ModelCall]:
-    """The calls of the item that a judgment came of, all attempts, in the order in which they were kept.
+    """Return the calls of a judgment's item, all attempts, in the order in which they were stored.
 
-    None for a judgment that was made elsewhere. ``hit_of`` is fetched with them: it has the texts of a cache hit.
+    Empty for an imported judgment. ``hit_of`` is fetched with them: it has the texts of a cache hit.
     """
     calls = ModelCall.objects.filter(item=judgment.item_id) if judgment.item_id else ModelCall.objects.none()
     return calls.select_related("hit_of").order_by("pk")
 
 
 def read_texts(call: ModelCall) -> tuple[Any, str | None]:
-    """The request and the raw reply of a call; those of the call that paid for them where it is a cache hit.
+    """Return the request and the raw reply of a call; for a cache hit, those of the call that paid for them.
 
-    Both None after pruning.
+    Both are None after pruning.
     """
     kept = call.hit_of if call.hit_of is not None else call
     return kept.request, kept.reply
 
 
 def is_pruned(call: ModelCall) -> bool:
-    """Return True if the texts of a call were pruned, or those of the call that it has them from."""
+    """Return True if the texts of a call were pruned; for a cache hit, those of the call that paid for them."""
     if call.hit:
         return call.hit_of is None or call.hit_of.pruned_at is not None
     return call.pruned_at is not None
 
 
 def prune(before: datetime, run: JudgeRun | None = None) -> int:
-    """Empty request and reply of the calls that were made before ``before``; returns of how many.
+    """Delete requests and replies of calls that were made before ``before``; return the number of calls.
 
-    Tokens, cost, times and errors stay. What is emptied can be no cache hit any more: the same call is paid again.
+    Tokens, cost, times and errors stay. A pruned call cannot serve cache hits: the same call is paid for again.
     """
     kept = Q(request__isnull=False) | Q(reply__isnull=False)
     calls = ModelCall.objects.filter(kept, made_at__lt=before, pruned_at__isnull=True)

@@ -37,7 +37,7 @@ def try_checks(trajectory: Trajectory, text: str) -> Score:
 
 
 def forecast_rubric(task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
-    """The calls of a judgment by a rubric with usual parameters; without a trajectory, of one without steps."""
+    """Return the calls of a rubric judgment with default parameters; without a trajectory, for one without steps."""
     kind = REGISTRY[RUBRIC]
     bare = TrajectoryRecord("", task.external_id, task.text, None, V2.name, ())
     subject = Subject(bare) if trajectory is None else load_subject(trajectory)

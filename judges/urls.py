@@ -1,4 +1,4 @@
-"""Addresses of the pages."""
+"""URL routes of the pages."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""The Chromium that the tests, the benchmarks and the recorder of the demo start."""
+"""Search for the Chromium that the tests, the benchmarks and the recorder of the demo start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 
 
 class ChromiumMissingError(Exception):
-    """No browser can be started; the message says what to do."""
+    """Error: no browser can be started; the message states how to fix it."""
 
 
 def find_chromium() -> str:

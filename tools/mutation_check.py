@@ -1,11 +1,11 @@
-"""Estimate how many small faults the tests notice.
+"""Estimate how many small faults the tests detect.
 
     python -m tools.mutation_check [--seed 1] [--count 100] [--seconds 600] [TEST_PATH ...]
 
 First every test runs once under coverage.py, which records the lines that it executes. Then COUNT one-token changes,
 drawn with SEED, an equal number from each group of `TARGETS`, are made one at a time in a copy of the checkout. The
-tests that execute the changed line run, fastest first, until one fails. A line that only an import executes is tried
-with the tests that execute anything else in its file. Tests in a browser and tests that start the server as a program
+tests that execute the changed line run, fastest first, until one fails. For a line that only an import executes, the
+tests run that execute another line of its file. Tests in a browser and tests that start the server as a program
 do not count, so the figure is a lower bound. Needs `pip install coverage`.
 """
 
@@ -42,12 +42,12 @@ SWAPS = {
 }  # fmt: skip
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 NOT_COUNTED = ["-m", "not browser", "--ignore", "config/tests/test_embedded.py"]
-MOST_TESTS = 300  # tried for one change; those of one line are rarely more
+MOST_TESTS = 300  # run for one change; rarely more tests execute one line
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A token of ``path`` at ``line`` (from 1) and ``column`` (from 0) is replaced."""
+    """A replacement of a token of ``path`` at ``line`` (from 1) and ``column`` (from 0)."""
 
     path: str
     line: int

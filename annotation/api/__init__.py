@@ -1,1 +1,1 @@
-"""The REST API of the annotation floor, below /api/v1/: for the scripts of maintainers, and everybody's own things."""
+"""The REST API of the annotation app, below /api/v1/: for scripts of maintainers, and for everybody's own data."""

@@ -1,4 +1,4 @@
-"""What everybody has in the API: their own tokens and their own labels."""
+"""API endpoints for every user: their own tokens and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API stands on: pages, checked filters, a schema that knows the errors, and the answer to an import."""
+"""Base of the API: pagination, checked filters, error schemas, and responses to imports."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ERRORS = {"400", "401", "403", "404", "409"}
 
 
 class Request(rest_request.Request):
-    """A request of the API: only somebody who is signed in gets as far as a view."""
+    """An API request. Views receive only requests of people who are signed in."""
 
     user: Person
 
 
 class Pages(PageNumberPagination):
-    """``page`` from 1, ``page_size`` from 1 to 200; a size that is neither is an error, not silently another one."""
+    """Pagination with ``page`` from 1 and ``page_size`` from 1 to 200; an invalid size is an error."""
 
     page_size_query_param = "page_size"
     max_page_size = MOST_PER_PAGE
@@ -57,7 +57,7 @@ class Pages(PageNumberPagination):
 
 
 class ProblemSchema(AutoSchema):
-    """Every operation may answer with problem details; a view's ``filters`` are the parameters of its GET."""
+    """Schema in which every operation may return problem details; ``filters`` of a view are its GET parameters."""
 
     def get_override_parameters(self) -> list[Any]:
         filters = getattr(self.view, "filters", None)
@@ -78,7 +78,7 @@ class ProblemSchema(AutoSchema):
 
 
 class Metadata(SimpleMetadata):
-    """The answer to OPTIONS. Unlike the framework's, it needs no object to describe a PUT."""
+    """The response to OPTIONS. Unlike the framework's, it needs no object to describe a PUT."""
 
     def determine_actions(self, request: Any, view: Any) -> dict[str, Any]:
         methods = {"PUT", "POST"} & set(view.allowed_methods)
@@ -86,7 +86,7 @@ class Metadata(SimpleMetadata):
 
 
 class CachedSchemaGenerator(SchemaGenerator):
-    """Generates the whole schema once in a process: it follows from the code alone, and takes half a second."""
+    """Generator of the whole schema, once in a process: it depends only on the code, and takes half a second."""
 
     _schema: ClassVar[dict[str, Any] | None] = None
 
@@ -99,7 +99,7 @@ class CachedSchemaGenerator(SchemaGenerator):
 
 
 class View(GenericAPIView):
-    """A view of the API. ``filters`` declares the query parameters; any other one is refused, not ignored.
+    """A view of the API. ``filters`` declares the query parameters; any other one is rejected, not ignored.
 
     ``scopes`` declares the scope that a token needs for each method. A view without it accepts no token.
     """
@@ -112,27 +112,27 @@ class View(GenericAPIView):
     filters: type[serializers.Serializer] | None = None
 
     def initial(self, request: rest_request.Request, *args: Any, **kwargs: Any) -> None:
-        """Refuse a large body that would be in memory as a whole; the files of a form go to the disk."""
+        """Reject a large body that would be in memory as a whole; the files of a form are written to disk."""
         super().initial(request, *args, **kwargs)
         length = int(request.META.get("CONTENT_LENGTH") or 0)
         if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not str(request.content_type).startswith("multipart/"):
             raise RequestDataTooBig
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Any:
-        """Labels and tokens must not be left in a cache."""
+        """Forbid caching, because responses contain labels and tokens."""
         response = super().finalize_response(*args, **kwargs)
         patch_cache_control(response, private=True, no_store=True)
         return response
 
     def chosen(self) -> dict[str, Any]:
-        """The query parameters that were given, checked and converted."""
+        """Return the given query parameters, checked and converted. Raises ValidationError."""
         given = self.request.query_params.dict()
         for name in ("page", "page_size") if self.paginator is not None else ():
             given.pop(name, None)
         filters = (self.filters or serializers.Serializer)(data=given)
         unknown = sorted(set(given) - set(filters.fields))
         if unknown:
-            raise serializers.ValidationError(dict.fromkeys(unknown, "There is no such query parameter."))
+            raise serializers.ValidationError(dict.fromkeys(unknown, "This query parameter does not exist."))
         filters.is_valid(raise_exception=True)
         return dict(filters.validated_data)
 
@@ -144,7 +144,7 @@ class Listing(View, ListAPIView):
 
 
 def imported(report: ImportReport, refusal: str) -> Response:
-    """The answer to a file that is taken as a whole or not at all: its report, or Refused with every problem."""
+    """Return the report of an import that is all or nothing. Raises Refused with every problem."""
     problems = [problem for found in report.rejected.values() for problem in found]
     if problems:
         raise Refused(refusal, problems)

@@ -39,13 +39,15 @@ class Benchmarks(Listing):
 
 
 class TaskFilters(serializers.Serializer):
-    level = serializers.CharField(required=False, help_text="The level exactly as the task file has it.")
-    website = serializers.CharField(required=False, help_text="A part of the address, upper or lower case.")
+    level = serializers.CharField(required=False, help_text="The level exactly as in the task file.")
+    website = serializers.CharField(
+        required=False, help_text="A part of the website's address, in upper or lower case."
+    )
 
 
 class TaskFile(serializers.Serializer):
     file = serializers.FileField(validators=[check_task_file_size], help_text="A JSON list of tasks.")
-    name = serializers.CharField(required=False, max_length=200, help_text="The benchmark's name when it is new.")
+    name = serializers.CharField(required=False, max_length=200, help_text="The benchmark's name if it is new.")
 
 
 class Tasks(Listing):
@@ -84,7 +86,7 @@ class Tasks(Listing):
         given.is_valid(raise_exception=True)
         file, name = given.validated_data["file"], given.validated_data.get("name", "")
         report = import_task_file(file, benchmark_slug=slug, benchmark_name=name)
-        return imported(report, "The task file was refused; nothing was changed.")
+        return imported(report, "The task file was rejected; nothing was changed.")
 
 
 class LabelFile(serializers.Serializer):
@@ -109,7 +111,7 @@ class ImportedLabels(View):
         given.is_valid(raise_exception=True)
         file = given.validated_data["file"]
         report = import_labels(file.read(), file.name, benchmark=benchmark)
-        return imported(report, "The label file was refused; nothing was imported.")
+        return imported(report, "The label file was rejected; nothing was imported.")
 
 
 class PackageSerializer(serializers.Serializer):
@@ -118,10 +120,10 @@ class PackageSerializer(serializers.Serializer):
     file = serializers.FileField(
         max_length=255,
         validators=[check_package_size],
-        help_text="A zip with one folder for every task id, or other files as docs/formats.md has them.",
+        help_text="A zip with one folder for each task id, or another format of docs/formats.md.",
     )
     keep_valid = serializers.BooleanField(default=False, help_text="Import the valid trajectories and list the others.")
-    dry_run = serializers.BooleanField(default=False, help_text="Check and report; store nothing.")
+    dry_run = serializers.BooleanField(default=False, help_text="Check and report; save nothing.")
 
 
 class Uploads(View):

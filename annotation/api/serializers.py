@@ -1,4 +1,4 @@
-"""The shapes of the API's answers. Words are those of the vocabulary; people are pseudonyms."""
+"""Serializers of API responses, with the terms of the vocabulary, and pseudonyms for people."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from annotation.workflow.guards import LONGEST_NOTE
 from annotation.workflow.redacting import MOST_BOXES
 
 DECISION = [
-    *sorted(LABEL_FIELDS, key=lambda name: name not in ("verdict", "reasoning")),  # the first two of every answer
+    *sorted(LABEL_FIELDS, key=lambda name: name not in ("verdict", "reasoning")),  # first in every response
     "active_seconds", "steps_seen", "revision_reason", "findings",
 ]  # fmt: skip
 
 
 class ProblemSerializer(serializers.Serializer):
-    """One thing that is wrong: a stable code, a sentence, and where."""
+    """One problem: a stable code, a message, and its location."""
 
     code = serializers.CharField()
     message = serializers.CharField()
@@ -65,7 +65,7 @@ class WarningSerializer(ProblemSerializer):
 
 
 class ReportSerializer(serializers.Serializer):
-    """What an import took, what it refused and why; an empty task id means the package as a whole."""
+    """Result of an import: accepted tasks, and rejected ones with reasons; an empty task id is the whole package."""
 
     accepted = serializers.ListField(child=serializers.CharField())
     valid = serializers.ListField(
@@ -79,7 +79,7 @@ class ReportSerializer(serializers.Serializer):
 
 class BenchmarkSerializer(serializers.ModelSerializer):
     tasks = serializers.IntegerField(
-        source="task_count", help_text="Number of tasks, each counted once whatever its versions."
+        source="task_count", help_text="Number of tasks; all versions of a task count once."
     )
 
     class Meta:
@@ -121,7 +121,7 @@ class MemberSerializer(serializers.ModelSerializer):
 
 
 class ProgressSerializer(serializers.ModelSerializer):
-    """Where a trajectory stands, without what anybody said."""
+    """State of a trajectory, without verdicts."""
 
     trajectory = serializers.IntegerField(source="pk")
     task_id = serializers.CharField(source="task.external_id")
@@ -134,7 +134,7 @@ class ProgressSerializer(serializers.ModelSerializer):
 
 
 class VerdictSerializer(serializers.ModelSerializer):
-    """The final verdict of a trajectory and what made it final."""
+    """The final verdict of a trajectory, and the state that made it final."""
 
     task_id = serializers.CharField(source="task.external_id")
     verdict = serializers.ChoiceField(choices=VERDICTS, source="final", allow_null=True)
@@ -200,12 +200,12 @@ class StepNumbers(serializers.ListField):
 
 
 class DecisionSerializer(serializers.ModelSerializer):
-    """What a label and an adjudication have in common, to be named by `DECISION`."""
+    """Fields common to labels and adjudications, named by `DECISION`."""
 
     active_seconds = serializers.IntegerField(
-        allow_null=True, min_value=0, help_text="Active time on the desk; null when it was not measured."
+        allow_null=True, min_value=0, help_text="Active time on the desk; null if it was not measured."
     )
-    steps_seen = StepNumbers(allow_null=True, help_text="Steps that were opened; null when it was not measured.")
+    steps_seen = StepNumbers(allow_null=True, help_text="Steps that were opened; null if this was not measured.")
     findings = FindingSerializer(many=True)
 
     def build_standard_field(self, field_name: str, model_field: models.Field) -> tuple[type, dict[str, Any]]:
@@ -219,7 +219,7 @@ class DecisionSerializer(serializers.ModelSerializer):
 
 
 class AttemptSerializer(serializers.ModelSerializer):
-    """How the annotator did the task; ``steps`` is null if they could not."""
+    """The annotator's own attempt; ``steps`` is null if they could not do the task."""
 
     class Meta:
         model = HumanAttempt
@@ -253,7 +253,7 @@ class AdjudicationSerializer(DecisionSerializer):
 
 
 class OwnLabelSerializer(DecisionSerializer):
-    """A label of the caller. No slot and no number: both would tell how many others were there before."""
+    """A label of the caller, without slot and id, which would reveal the number of earlier labels."""
 
     submission = serializers.IntegerField(source="assignment.trajectory.submission_id")
     task_id = serializers.CharField(source="assignment.trajectory.task.external_id")
@@ -276,7 +276,7 @@ class ReportToMaintainerSerializer(serializers.ModelSerializer):
 
 
 class RedactionSerializer(serializers.ModelSerializer):
-    """What is covered of a picture, under the maintainer's pseudonym; ``redacted`` is null where it was taken back."""
+    """Covered parts of a screenshot, under the maintainer's pseudonym; ``redacted`` is null if they were removed."""
 
     screenshot = serializers.CharField(source="original", help_text="SHA-256 of the original.")
     boxes = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
@@ -293,7 +293,7 @@ class RedactionSerializer(serializers.ModelSerializer):
 
 
 class RedactSerializer(serializers.Serializer):
-    """What to cover of a picture; no boxes take its redaction back."""
+    """Boxes to cover; an empty list removes the redaction."""
 
     screenshot = serializers.RegexField(r"^[0-9a-f]{64}$", help_text="SHA-256 of the original.")
     boxes = serializers.ListField(
@@ -315,7 +315,7 @@ class TokenSerializer(serializers.ModelSerializer):
 
 
 class UploadSerializer(serializers.ModelSerializer):
-    """A package on its way in; ``done`` of ``total`` trajectories are checked, the report is there when finished."""
+    """An uploaded package; ``done`` of ``total`` trajectories are checked; it has a report when it is finished."""
 
     benchmark = serializers.CharField(source="benchmark.slug")
     agent = serializers.CharField(source="agent_name")

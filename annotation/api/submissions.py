@@ -1,4 +1,4 @@
-"""Submissions for their maintainers: progress while people review, labels and verdicts once it is frozen."""
+"""Submissions for their maintainers: progress during the review, labels and verdicts after the freeze."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from annotation.workflow import Conflict
 
 class SubmissionFilters(serializers.Serializer):
     benchmark = serializers.SlugField(required=False, source="benchmark__slug")
-    agent = serializers.CharField(required=False, source="agent__name", help_text="The agent's whole name.")
+    agent = serializers.CharField(required=False, source="agent__name", help_text="The agent's full name.")
     frozen = serializers.BooleanField(required=False)
 
 
@@ -80,9 +80,9 @@ class SubmissionDetail(View):
 
 
 class OfSubmission(Listing):
-    """A list that belongs to one submission: ``rows``, in their ``order``, narrowed by the ``filters``.
+    """A list of one submission: its ``rows``, sorted by ``order`` and filtered by ``filters``.
 
-    ``task`` is the path to the task of a row. ``withheld`` says what the rows are if they stay hidden until the freeze.
+    ``task`` is the path to the task of a row. ``withheld`` is the name of the rows if they are hidden until the freeze.
     """
 
     scopes = {"GET": Scope.READ}
@@ -102,8 +102,8 @@ class OfSubmission(Listing):
         submission = self.submission()
         if self.withheld and not access.may_see_all_labels(self.request.user, submission):
             raise Conflict(
-                f"The {self.withheld} can be read once the submission is frozen: until then people work independently "
-                "of them."
+                f"The {self.withheld} can be read once the submission is frozen, because people work "
+                "independently until then."
             )
         chosen = self.chosen()
         if "task_id" in chosen:
@@ -218,7 +218,7 @@ class Members(OfSubmission):
 
 
 class Redactions(OfSubmission):
-    """All revisions of the redactions of a submission, oldest first. The newest of a screenshot counts."""
+    """All revisions of the redactions of a submission, oldest first. The newest of a screenshot applies."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = RedactionSerializer
@@ -238,6 +238,6 @@ class Redactions(OfSubmission):
         shown = Screenshot.objects.filter(sha256=asked["screenshot"], steps__trajectory__submission=submission)
         picture = shown.first()
         if picture is None:
-            raise Http404("No step of this submission shows this picture.")
+            raise Http404("No step of this submission has this screenshot.")
         made = workflow.redact(request.user, submission, picture, asked["boxes"], asked["reason"])
         return Response(self.get_serializer(made).data, status=status.HTTP_201_CREATED)

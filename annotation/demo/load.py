@@ -1,4 +1,4 @@
-"""The demo data into rows: through the importer and the verbs, as people would have made them."""
+"""Load the demo data with the importer and the workflow functions, as if people had created it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from annotation.models import Benchmark, Membership, Person, Submission, Traject
 from annotation.models.states import State, with_state
 from annotation.records import Finding, FindingContent, Verdict
 
-ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not here
+ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not in the demo
 SLUG, NAME = "demo", "Demo shop and stay (simulated times)"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
 CASUAL = "Casual"
@@ -30,7 +30,7 @@ ANNOTATORS = ("alice", "bob", "chen")
 
 
 def everything() -> Iterator[str]:
-    """Load what is not there yet; yields a line for each part."""
+    """Load the missing parts of the demo data, and yield a line for each part."""
     people = {name: _person(name) for name, _, _ in LOGINS}
     yield f"people: {', '.join(people)}"
     then = past.begin([SLUG, ANSWERS, REFERENCE])
@@ -51,8 +51,8 @@ def everything() -> Iterator[str]:
                 _finish(submission, reviews[name], people, then)
     for submission in reviewed:
         yield f"submission {submission.pk}: {submission}, {submission.trajectories.count()} trajectories"
-    yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories to practise on"
-    yield f"labels made elsewhere: {_elsewhere()} of the agent {CASUAL}, written by hand"
+    yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories for practice"
+    yield f"imported labels: {_elsewhere()} of the agent {CASUAL}, written by hand"
     for submission, _, _ in others:
         yield f"submission {submission.pk}: {submission} of {submission.benchmark}"
 
@@ -80,7 +80,7 @@ def _import(folder: str, agent: str, people: dict[str, Person]) -> Submission:
         maintainer=people["mira"],
     )
     if submission is None:
-        raise RuntimeError(f"The demo data of {agent} was refused: {report.as_json()['rejected']}")
+        raise RuntimeError(f"The demo data of {agent} was rejected: {report.as_json()['rejected']}")
     _staff(submission, people)
     return submission
 
@@ -103,7 +103,7 @@ def _review(submission: Submission, reviews: dict[str, Any], people: dict[str, P
 
 
 def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, Person], then: PastClock) -> None:
-    """Draw, adjudicate and freeze a submission whose labels are all in; goes on where it was interrupted."""
+    """Draw, adjudicate and freeze a submission that has all labels; continue after an interruption."""
     if submission.frozen_at is not None:
         return
     if with_state(submission.trajectories.all()).filter(state=State.AGREED.value).exists():
@@ -119,9 +119,9 @@ def _finish(submission: Submission, reviews: dict[str, Any], people: dict[str, P
 @delete_files_on_failure()  # outside of the transaction, so that its lock ends after the commit
 @transaction.atomic
 def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
-    """A practice set of what other agents did, for newcomers of Hasty; its annotators have labels there already.
+    """Return a new practice set for newcomers of Hasty; Hasty's present annotators already have labels there.
 
-    Of Hasty it takes only what nobody is given any more, because all labels are in.
+    The trajectories of Hasty in it have all labels, so nobody is assigned to them any more.
     """
     with TemporaryDirectory() as package:
         for task_id, item in items.items():
@@ -133,7 +133,7 @@ def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
             maintainer=people["mira"],
         )
     if practice is None:
-        raise RuntimeError(f"The practice set was refused: {report.as_json()['rejected']}")
+        raise RuntimeError(f"The practice set was rejected: {report.as_json()['rejected']}")
     workflow.configure(people["mira"], practice, practice=True)
     for trajectory in practice.trajectories.select_related("task"):
         answer = items[trajectory.task.external_id]["known_answer"]
@@ -144,16 +144,16 @@ def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
 
 
 def _elsewhere() -> int:
-    """Labels of an agent that was never reviewed here: two annotators, who differ on two tasks."""
+    """Import the labels of two annotators, who differ on two tasks, for an agent that was not reviewed here."""
     benchmark = Benchmark.objects.get(slug=SLUG)
     report = catalogue.import_labels(ELSEWHERE.read_bytes(), ELSEWHERE.name, benchmark=benchmark)
     if report.rejected:
-        raise RuntimeError(f"The labels made elsewhere were refused: {report.as_json()['rejected']}")
+        raise RuntimeError(f"The imported labels were rejected: {report.as_json()['rejected']}")
     return benchmark.imported_labels.filter(agent__name=CASUAL).count()
 
 
 def content(trajectory: Trajectory, fields: dict[str, Any]) -> LabelContent:
-    """What the reviews file says, with key points by their place in the task."""
+    """Return the label in ``fields`` of the reviews file, which names key points by their position in the task."""
     key_points = list(workflow.key_points_of(trajectory).values_list("pk", flat=True))
     findings = tuple(
         FindingContent(key_points[f["key_point"]], Finding(f["finding"]), f.get("step")) for f in fields["findings"]
@@ -200,5 +200,5 @@ def _imported(path: Path, slug: str, agent: str, maintainer: Person) -> list[Sub
     benchmark = Benchmark.objects.get(slug=slug)
     report, made = ingest.import_all(path, benchmark=benchmark, agent_name=agent, maintainer=maintainer)
     if not made:
-        raise RuntimeError(f"The demo data of {agent} were refused: {report.as_json()['rejected']}")
+        raise RuntimeError(f"The demo data of {agent} was rejected: {report.as_json()['rejected']}")
     return made

@@ -1,4 +1,4 @@
-"""A clock for the demo's work, which takes place in the hours before it is loaded.
+"""A clock that dates the demo's work to the hours before the demo is loaded.
 
 The working times are simulated from the length of the texts. The names of the demo's benchmarks state this.
 """

@@ -1,4 +1,4 @@
-"""Parse the text of an action: its click, status, address and grammar. In doubt the result is None.
+"""Parse the text of an action: its click, status, address and grammar. The result is None if there is any doubt.
 
 Two grammars exist in Online-Mind2Web submissions: verbose (``TARGET -> VERB -> description | STATUS`` or
 ``VERB target -> description | STATUS``) and compact calls (``click_at(x=1, y=2)``). Agents also write free text.
@@ -26,7 +26,7 @@ POINTING_CALLS = (
 NUMBER = r"([0-9]{1,6}(?:\.[0-9]{1,12})?)(?:\s?px)?"
 PAIR = rf"\s*{NUMBER}\s*,\s*{NUMBER}\s*"
 
-# Possessive (*+) wherever a hostile text of a million spaces or quotes would otherwise take hours.
+# Possessive (*+) where a hostile text of a million spaces or quotes would otherwise take hours.
 QUOTED = re.compile(r"'(?:[^'\\]|\\.?)*+(?:'|\Z)|\"(?:[^\"\\]|\\.?)*+(?:\"|\Z)", re.DOTALL)
 POINTING_CALL = re.compile(
     rf"(?:{POINTING_CALLS})\((?P<arguments>[^()]*+(?:\([^()]*+\)[^()]*+)*+)\)(?P<rest>.*)", re.IGNORECASE | re.DOTALL
@@ -65,7 +65,7 @@ ADDRESS = re.compile(r"""(?P<quote>['"]?)(?P<url>https?://[^\s'"<>|]+)""", re.IG
 def parse_click(action: str) -> Click | None:
     """Return the point that ``action`` clicked, typed or hovered at, in pixels; None if there is any doubt.
 
-    Element numbers (``click('397')``), distances (``scroll(0, 500)``), drags and fractions of the page are no points.
+    Element numbers (``click('397')``), distances (``scroll(0, 500)``), drags and fractions of the page do not count.
     """
     text = action.strip()
     call = POINTING_CALL.match(QUOTED.sub('""', text))
@@ -104,7 +104,7 @@ def is_completion(action: str) -> bool:
 
 
 def completion_answer(action: str) -> str | None:
-    """Return the text after ``TASK_COMPLETE -> ANSWER:``, stripped; None if there is none."""
+    """Return the stripped text after ``TASK_COMPLETE -> ANSWER:``, or None."""
     found = ANSWER.match(action)
     return found[1].strip() if found else None
 
@@ -135,5 +135,5 @@ def _click(x: str, y: str) -> Click | None:
     point = Click(float(x), float(y))
     if max(point.x, point.y) > LARGEST_COORDINATE:
         return None
-    # (0.31, 0.5) is a share of the page, not a pixel.
+    # (0.31, 0.5) is a fraction of the page, not a pixel.
     return None if "." in x + y and max(point.x, point.y) <= 1 else point

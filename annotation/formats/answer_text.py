@@ -22,11 +22,11 @@ LONGEST_ADDRESS = 8_000
 MOST_CITED = 500
 SCHEME = re.compile(r"https?://[^/?#]", re.IGNORECASE)
 BARE = re.compile(r"https?://[^\s<>\"'`|\\^{}]{1,8000}", re.IGNORECASE)
-ENDS = ".,;:!?*_~"  # of a sentence, not of its last address
+ENDS = ".,;:!?*_~"  # these end a sentence, not the address before them
 PAIRS = {")": "(", "]": "["}
 LINK = {"rel": "nofollow noreferrer noopener", "target": "_blank"}
 DEEPEST_HEADING = 6
-DEEPEST = 20  # levels of lists and quotations, two for each entry of a list; the library's own limit
+DEEPEST = 20  # levels of lists and quotations (two for each list item); the library's own limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def normal(address: str) -> str:
     try:
         parts = urlsplit(address.strip())
         host, port = (parts.hostname or "").removeprefix("www."), parts.port
-    except ValueError:  # a broken port or host: then only the very same text is the same address
+    except ValueError:  # an invalid port or host: only an identical text is the same address
         return address
     query = "&".join(one for one in parts.query.split("&") if one and not one.lower().startswith("utm_"))
     named = f"{host}:{port}" if port not in (None, 80, 443) else host
@@ -60,9 +60,9 @@ def normal(address: str) -> str:
     return f"{named}{path}?{unquote(query)}" if query else f"{named}{path}"
 
 
-@lru_cache(maxsize=32)  # a desk shows the same answer again with every page that is opened beside it
+@lru_cache(maxsize=32)  # the desk shows the answer again with each cited page that is opened
 def read_answer(text: str) -> AnswerText:
-    """Convert the first `LONGEST_SHOWN` characters of Markdown to HTML, and list what they cite."""
+    """Convert the first `LONGEST_SHOWN` characters of Markdown to HTML, and list the addresses that they cite."""
     tokens, env = _parse(text[:LONGEST_SHOWN])
     book = _Book()
     for token in tokens:
@@ -76,9 +76,9 @@ def read_answer(text: str) -> AnswerText:
 
 
 def _parse(text: str) -> tuple[list[Token], dict[str, Any]]:
-    """Return the blocks of a text, and its definitions; too many nested lists and quotations are flattened.
+    """Return the tokens of a text and its link definitions. Lists and quotations that are nested too deeply are text.
 
-    The library silently drops what is deeper than its limit: judges would read what no person sees.
+    The library silently drops content below its limit: judges would read text that people do not see.
     """
     env: dict[str, Any] = {}
     tokens = PARSER.parse(text, env)
@@ -95,7 +95,7 @@ def _is_safe(address: str) -> bool:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": DEEPEST}).enable(["table", "strikethrough"])
     parser.validateLink = _is_safe  # type: ignore[assignment]
-    # Without styles in attributes, which the pages' policy forbids: the alignment of columns.
+    # The content security policy forbids style attributes, so columns are not aligned.
     parser.add_render_rule("th_open", lambda *_: "<th>")
     parser.add_render_rule("td_open", lambda *_: "<td>")
     parser.add_render_rule("cited", _render_number)
@@ -108,7 +108,7 @@ def _render_number(renderer: Any, tokens: Sequence[Token], index: int, options: 
 
 
 PARSER = _parser()
-FLAT = _parser().disable(["list", "blockquote"])  # then nothing lies in anything
+FLAT = _parser().disable(["list", "blockquote"])  # without nested blocks
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class _Book:
     found: dict[str, tuple[int, str, list[str]]] = field(default_factory=dict)
 
     def number(self, address: str, title: str = "") -> int | None:
-        """Return the number of an address; None after the largest number."""
+        """Return the number of an address; None if it is not safe, or new after `MOST_CITED` addresses."""
         if not _is_safe(address):
             return None
         key = normal(address)
@@ -165,9 +165,9 @@ def _add_number(number: int | None) -> Iterator[Token]:
 
 
 def _link_image(token: Token, book: _Book, *, inside: bool) -> Iterator[Token]:
-    # Images of other servers are not loaded: the servers would learn who reads the answer, and when.
+    # Images on other servers are not loaded: these servers would see who reads the answer, and when.
     address = str(token.attrGet("src") or "")
-    words = Token("text", "", 0, content=f"[picture: {token.content or 'without a name'}]")
+    words = Token("text", "", 0, content=f"[image: {token.content or 'without a name'}]")
     if inside or not _is_safe(address):
         yield words
         return
@@ -193,7 +193,7 @@ def _link_bare(token: Token, book: _Book) -> Iterator[Token]:
 
 
 def _trim(address: str) -> str:
-    """Return an address without the punctuation of its sentence, and without a bracket that was opened before it."""
+    """Return an address without the punctuation after it, and without closing brackets that were opened before it."""
     while address:
         last = address[-1]
         opening = PAIRS.get(last)
@@ -204,7 +204,7 @@ def _trim(address: str) -> str:
 
 
 def _lower_headings(tokens: Sequence[Token]) -> None:
-    """Lower the headings below those of the page, and skip no level."""
+    """Move the headings below those of the page, without skipping a level."""
     last = 2
     for token in tokens:
         if token.type == "heading_open":

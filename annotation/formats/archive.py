@@ -1,4 +1,4 @@
-"""Read packages, folders or zips, without extracting anything or following links."""
+"""Read packages (folders or zips) without extracting files or following links."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ NOISE_NAMES = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"})
 NOISE_PREFIXES = ("._", ".git")
 ARCHIVE_SUFFIXES = frozenset({".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar", ".zst"})
 LONGEST_NAME = 1024  # characters of a whole path
-LONGEST_PART = 255  # bytes of one part; what file systems take
+LONGEST_PART = 255  # bytes of one part; the limit of file systems
 LONGEST_WHERE = 300  # characters of a path in a report
-LINKED = "is a symbolic link; put the file itself there"
+LINKED = "is a symbolic link; replace it with the file itself"
 DRIVE = re.compile(r"[A-Za-z]:")
-# Control characters, line separators, half surrogates, and the marks that turn the reading direction.
+# Control characters, line separators, lone surrogates, and marks that change the reading direction.
 UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a package may hold. Sizes in bytes, unpacked; ``ratio`` is unpacked to packed size.
+    """Limits of a package. Sizes in bytes, unpacked; ``ratio`` is unpacked to packed size.
 
     ``ratio_from`` is the size below which any ratio is harmless. ``directory_bytes`` limits the directory of a zip,
     which is in memory.
@@ -69,11 +69,11 @@ class PackageError(FormatError):
 
 
 class Package:
-    """The files of a folder or zip. ``problems`` has its unsafe entries, ``ignored`` counts empty folders and files of
-    operating systems.
+    """The files of a folder or zip.
 
-    Links, entries that lead outside and special files are not in `names`. Files that cannot be read for another reason
-    (encrypted, too large) are, and `read` raises the problem that was listed for them.
+    ``problems`` lists its unsafe entries; ``ignored`` counts empty folders and files of operating systems. `names`
+    excludes links, special files and entries that lead outside. It includes files that cannot be read for another
+    reason (encrypted, too large); `read` raises their problem.
     """
 
     def __init__(self, path: Path, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -120,7 +120,7 @@ class Package:
         pass
 
     def _may_be_trace(self, name: str) -> bool:
-        # A network trace may be gzipped, or a zip beside the result.json of its trajectory.
+        # A network trace may be gzipped, or a zip in the same folder as the result.json of its trajectory.
         folder, slash, _ = name.rpartition("/")
         is_beside = f"{folder}{slash}result.json" in self._sizes
         return name.lower().endswith(".har.gz") or (name.lower().endswith(".zip") and is_beside)
@@ -130,13 +130,13 @@ class Package:
 
     def _add(self, name: str, size: int) -> None:
         if name in self._sizes:
-            self._refuse("duplicate_name", name, "is in the package twice")
+            self._refuse("duplicate_name", name, "occurs twice in the package")
         self._sizes[name] = size
         if size > self.limits.member_bytes:
             self._refuse("file_too_large", name, f"is larger than {self.limits.member_bytes:,} bytes")
 
     def _refuse(self, code: str, name: str, says: str) -> None:
-        """List a problem, and keep `read` from returning the file."""
+        """Add a problem, which `read` then raises for this file."""
         problem = entry_problem(code, name, says)
         self.problems.append(problem)
         self._refused.setdefault(name, problem)
@@ -152,7 +152,7 @@ class Package:
     def _check_whole(self) -> None:
         for name in self.names():
             if is_archive(name) and not self._may_be_trace(name):
-                self._refuse("nested_archive", name, "is an archive inside the package; unpack it first")
+                self._refuse("nested_archive", name, "is an archive inside the package; unpack it")
         total = sum(self._sizes.values())
         if total > self.limits.total_bytes:
             limit = self.limits.total_bytes
@@ -178,7 +178,7 @@ class FolderPackage(Package):
                     if self._take(name, entry):
                         waiting.append(name)
                 except OSError as error:
-                    says = f"cannot be looked at: {error.strerror}"
+                    says = f"cannot be opened: {error.strerror}"
                     self.problems.append(entry_problem("file_unreadable", name, says))
         self._check_whole()
 
@@ -192,7 +192,7 @@ class FolderPackage(Package):
             self.problems.append(entry_problem("folder_unreadable", parent or ".", says))
 
     def _take(self, name: str, entry: os.DirEntry[str]) -> bool:
-        """List an entry; return True for a folder that has to be listed too."""
+        """Add an entry; return True for a folder whose entries must be added too."""
         problem = path_problem(name)
         if is_noise(name):
             self.ignored += 1
@@ -210,7 +210,7 @@ class FolderPackage(Package):
         return False
 
     def _open(self, name: str) -> IO[bytes]:
-        # The folder may change after it was listed: a link or a pipe put there since must not be opened.
+        # The folder may change after it was listed: a link or a pipe created since then must not be opened.
         descriptor = os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         stream = os.fdopen(descriptor, "rb")
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -265,28 +265,30 @@ class ZipPackage(Package):
 
     def _check_member(self, name: str, member: zipfile.ZipInfo) -> None:
         if member.flag_bits & 0x1:
-            self._refuse("encrypted", name, "is encrypted; make the zip without a password")
+            self._refuse("encrypted", name, "is encrypted; create the zip without a password")
         if member.compress_type not in READABLE_COMPRESSION:
-            self._refuse("compression_unsupported", name, "is neither stored nor deflated; make a plain zip")
+            self._refuse(
+                "compression_unsupported", name, "is neither stored nor deflated; use one of these zip methods"
+            )
         # zipfile returns at most file_size bytes, so the stated ratio is an upper bound of the real one.
         if member.file_size > max(self.limits.ratio_from, self.limits.ratio * member.compress_size):
             self._refuse("compression_ratio", name, f"unpacks to over {self.limits.ratio} times its size")
 
     def _check_overlaps(self) -> None:
-        """Refuse members that share bytes with the next one or with the directory: a known way to make zip bombs."""
+        """Reject members that share bytes with the next one or with the directory: a known form of zip bombs."""
         ordered = sorted(self._zip.filelist, key=lambda member: member.header_offset)
         ends = [member.header_offset for member in ordered[1:]] + [self._zip.start_dir]
         for member, end in zip(ordered, ends, strict=False):
             used = zipfile.sizeFileHeader + member.compress_size  # type: ignore[attr-defined]
             if member.header_offset < 0 or member.header_offset + used > end:
-                self._refuse("overlapping", member.orig_filename, "shares bytes of the zip with another entry")
+                self._refuse("overlapping", member.orig_filename, "overlaps another entry of the zip")
 
     def _open(self, name: str) -> IO[bytes]:
         return self._zip.open(self._members[name])
 
 
 class _BoundedFile(io.BufferedReader):
-    """A file that refuses one read over ``limit`` bytes: zipfile reads a whole directory of any stated size."""
+    """A file that rejects single reads over ``limit`` bytes: zipfile reads a whole directory of any stated size."""
 
     def __init__(self, raw: io.FileIO, limit: int) -> None:
         super().__init__(raw)
@@ -299,7 +301,7 @@ class _BoundedFile(io.BufferedReader):
 
 
 class _Member(io.RawIOBase):
-    """A file of a package; what goes wrong while it is read is a PackageError."""
+    """A file of a package; errors while it is read are raised as PackageError."""
 
     def __init__(self, stream: IO[bytes], name: str, limit: int) -> None:
         self._stream = stream
@@ -330,7 +332,7 @@ def _damaged(name: str, error: Exception) -> PackageError:
 
 @contextmanager
 def open_package(path: Path, limits: Limits = DEFAULT_LIMITS) -> Iterator[Package]:
-    """Open a folder or a zip. Raises nothing: ``package.problems`` has what is wrong."""
+    """Open a folder or a zip. Raises no errors: ``package.problems`` lists them."""
     package = FolderPackage(path, limits) if path.is_dir() else ZipPackage(path, limits)
     try:
         yield package
@@ -347,7 +349,7 @@ def entry_problem(code: str, name: str, says: str) -> Problem:
 
 
 def is_noise(name: str) -> bool:
-    """Return whether operating systems or git leave such a file in folders."""
+    """Return whether operating systems or git create such a file in folders."""
     return any(part in NOISE_NAMES or part.startswith(NOISE_PREFIXES) for part in name.split("/"))
 
 
@@ -359,11 +361,11 @@ def path_problem(name: str) -> Problem | None:
     """Return the problem of a path; None for a plain path inside the package."""
     parts = name.split("/")
     if "\\" in name or DRIVE.match(name) or any(part in ("", ".", "..") for part in parts):
-        return entry_problem("path_outside", name, "is not a plain path inside the package (with / and without ..)")
+        return entry_problem("path_outside", name, "is not a plain path inside the package (use /, and no ..)")
     if UNSHOWABLE.search(name):
         return entry_problem("name_unprintable", name, "has control characters in its name")
     if len(name) > LONGEST_NAME or any(len(part.encode()) > LONGEST_PART for part in parts):
-        return entry_problem("name_too_long", name, "has a longer name than file systems take")
+        return entry_problem("name_too_long", name, "has a longer name than file systems allow")
     return None
 
 

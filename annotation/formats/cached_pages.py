@@ -25,13 +25,13 @@ MOST_PAGES = 2_000
 LONGEST_ADDRESS = 8_000  # characters
 OF_THE_WEB = re.compile(r"https?://[^/?#\\\s]", re.IGNORECASE)  # all others must not become links
 PDF_MARK = b"%PDF-"
-MARK_WITHIN = 1024  # bytes; readers of PDF accept so many before the mark
+MARK_WITHIN = 1024  # bytes; PDF readers accept this many before the mark
 
 Read = Callable[[str, int], bytes]
 
 
 def is_web(address: str) -> bool:
-    """Whether an address has http or https, so that it may be a link (not ``javascript:``, not a local path)."""
+    """Return whether an address uses http or https, so that it may be a link (not ``javascript:`` or a local path)."""
     return OF_THE_WEB.match(address) is not None
 
 
@@ -57,12 +57,12 @@ def stem(address: str) -> str:
 
 
 def stems(address: str) -> tuple[str, str]:
-    """Return both possible names of the files: by the own rule, and by an index with decoded addresses."""
+    """Return both possible file stems: by `stem`, and the MD5 of the address itself, for indexes of decoded ones."""
     return stem(address), md5_of(address)
 
 
 def files_of(address: str, kind: str, there: Container[str] = ()) -> tuple[str, ...]:
-    """Return the file names of a page, without folder; of both possible names, the one in ``there``."""
+    """Return the file names of a page, without folder: by `stem`, unless only the other name is in ``there``."""
     own, other = stems(address)
     return tuple(
         f"{other if f'{own}{suffix}' not in there and f'{other}{suffix}' in there else own}{suffix}"
@@ -74,7 +74,7 @@ def read_index(data: bytes, name: str) -> dict[str, str]:
     """Return "web" or "pdf" by address. Raises FormatError with all problems; ``name`` is the file in messages."""
     document = parse_json(data, name)
     if not isinstance(document, dict):
-        says = f"{name}: must be an object of addresses, not {kind_of(document)}."
+        says = f"{name}: must be an object with addresses as keys, not {kind_of(document)}."
         raise FormatError(Problem("pages_index_invalid", says, name))
     problems = [Problem("pages_index_invalid", f"{name}: {says}.", name) for says in _entry_problems(document)]
     if problems:
@@ -92,7 +92,7 @@ def _entry_problems(document: dict[str, object]) -> Iterator[str]:
         if not address or len(address) > LONGEST_ADDRESS:
             yield f"an address must have 1 to {LONGEST_ADDRESS:,} characters: {shown}"
         elif not is_web(address):
-            yield f"an address must begin with http:// or https://, not as {shown}"
+            yield f"an address must begin with http:// or https://; this one begins with {shown}"
         elif kind not in (WEB, PDF):
             yield f'{shown} must be "web" or "pdf", not {printable(repr(kind), 40)}'
         elif kinds.setdefault(stem(address), kind) != kind:
@@ -102,13 +102,13 @@ def _entry_problems(document: dict[str, object]) -> Iterator[str]:
 def check_content(name: str, read: Read) -> None:
     """Check the bytes of a page's file, except images, which are decoded when they are stored.
 
-    ``read(name, limit)`` returns the bytes of a file, as `Package.read`. Raises FormatError.
+    ``read(name, limit)`` returns the bytes of a file, like `Package.read`. Raises FormatError.
     """
     suffix = name[name.rfind(".") :]
     if suffix == ".jpg":
         return
     data = read(name, LIMITS[suffix])
     if suffix == ".pdf" and PDF_MARK not in data[:MARK_WITHIN]:
-        raise FormatError(Problem("page_not_pdf", f"{printable(name)}: is no PDF.", printable(name, 300)))
+        raise FormatError(Problem("page_not_pdf", f"{printable(name)}: is not a PDF.", printable(name, 300)))
     if suffix == ".txt":
         decode_text(data, name)

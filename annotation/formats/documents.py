@@ -13,7 +13,7 @@ from typing import BinaryIO
 from annotation.formats.printable import printable
 from annotation.records import Problem
 
-MOST_VALUES = 1_000_000  # lists, objects and what is in them; Python keeps up to 200 MB for so many
+MOST_VALUES = 1_000_000  # lists, objects and their items; Python needs up to 200 MB for this many
 STRING = re.compile(rb'"(?:[^"\\]|\\.?)*+"?', re.DOTALL)
 MOST_PROBLEMS = 50
 ZIP = b"PK\x03\x04"  # the first bytes of a zip
@@ -68,7 +68,7 @@ def _check_beginning(data: bytes, name: str, expected: str) -> None:
 def parse_json(data: bytes, name: str) -> object:
     """Parse the JSON document in ``data``; ``name`` is the file for messages.
 
-    Raises FormatError for everything that JSON or a database does not allow: other encodings than UTF-8, syntax errors,
+    Raises FormatError for everything that JSON or a database does not allow: encodings other than UTF-8, syntax errors,
     duplicate keys, NaN and infinities, oversized integers, deep nesting, NUL characters and lone surrogates.
     """
     if _count_values(data) > MOST_VALUES:
@@ -95,12 +95,12 @@ def object_maker(repeated: list[str]) -> Callable[[list[tuple[str, object]]], di
 
 
 def _duplicate_key(name: str, key: str) -> Problem:
-    return Problem("duplicate_key", f"{name}: one object has the key {printable(key)} twice. Remove one of them.", name)
+    return Problem("duplicate_key", f"{name}: an object has the key {printable(key)} twice. Remove one of them.", name)
 
 
 def _count_values(data: bytes) -> int:
     """Return an upper bound of the number of values in the JSON document ``data``."""
-    # Texts contain many commas. Removing them takes time, so it is done only if the count could matter.
+    # Texts contain many commas. Removing the texts takes time, so it is done only if the count could matter.
     return count if (count := _count_marks(data)) <= MOST_VALUES else _count_marks(STRING.sub(b"", data))
 
 
@@ -114,9 +114,9 @@ def _load(text: str, name: str, make_object: Callable[[list[tuple[str, object]]]
     except json.JSONDecodeError as error:
         message = f"{name}: is not valid JSON, line {error.lineno:,} column {error.colno:,}: {error.msg}."
     except RecursionError:
-        message = f"{name}: is not usable JSON, it is nested too deeply."
+        message = f"{name}: is not usable JSON: it is nested too deeply."
     except ValueError:
-        message = f"{name}: is not usable JSON, it has an integer of thousands of digits."
+        message = f"{name}: is not usable JSON: it has an integer of thousands of digits."
     raise FormatError(Problem("json_invalid", message, name))
 
 
@@ -125,9 +125,9 @@ def _find_unstorable(document: object, name: str, place: str = "") -> list[Probl
     problems = []
     for path, value in _walk(document, (None, place)):
         if isinstance(value, str):
-            code, says = "text_unstorable", "has a NUL character or half a surrogate pair, which cannot be stored"
+            code, says = "text_unstorable", "has a NUL character or a lone surrogate, which cannot be stored"
         else:
-            code, says = "number_not_finite", "is NaN or infinite, which is not JSON"
+            code, says = "number_not_finite", "is NaN or infinite, which JSON does not allow"
         shown = printable(_path_text(path))
         problems.append(Problem(code, f"{name}: {shown} {says}.", f"{name}: {shown}"))
         if len(problems) == MOST_PROBLEMS:
@@ -167,7 +167,7 @@ def _path_text(path: _Path | None) -> str:
 def read_list(source: BinaryIO, name: str) -> Iterator[tuple[object, list[Problem]]]:
     """Yield each element of the list in ``source`` with its problems, as strictly as `parse_json`.
 
-    Raises FormatError for a document that is not a list, syntax errors, other encodings and too large elements.
+    Raises FormatError for a document that is not a list, syntax errors, encodings other than UTF-8 and large elements.
     """
     text = _Text(source, name)
     first = text.next_character()
@@ -190,7 +190,7 @@ def read_list(source: BinaryIO, name: str) -> Iterator[tuple[object, list[Proble
 
 
 class _Text:
-    """The decoded text of a file; ``rest`` is the part in memory, ``position`` is the reading position in it."""
+    """The decoded text of a file; ``rest`` is the part in memory, and ``position`` the reading position in it."""
 
     def __init__(self, source: BinaryIO, name: str) -> None:
         self.name = name
@@ -216,7 +216,7 @@ class _Text:
             self._read_more()
 
     def read_element(self, index: int) -> tuple[object, list[Problem]]:
-        """Return the value at ``position`` with its problems, and advance behind it."""
+        """Return the value at ``position`` with its problems, and advance past it."""
         while True:
             self._repeated.clear()
             try:
@@ -226,9 +226,9 @@ class _Text:
                 if self._is_ended or not is_cut:
                     raise self.invalid(error.msg, error.pos) from error
             except RecursionError as error:
-                raise self._failed("json_invalid", "is not usable JSON, it is nested too deeply") from error
+                raise self._failed("json_invalid", "is not usable JSON: it is nested too deeply") from error
             except ValueError as error:
-                says = "is not usable JSON, it has an integer of thousands of digits"
+                says = "is not usable JSON: it has an integer of thousands of digits"
                 raise self._failed("json_invalid", says) from error
             else:
                 # The digits of a number may continue in the next chunk.
@@ -247,9 +247,9 @@ class _Text:
     def _read_more(self) -> None:
         self._forget()
         if len(self.rest) > LARGEST_ELEMENT:
-            raise self._failed("json_too_large", f"has one element of over {LARGEST_ELEMENT:,} characters")
+            raise self._failed("json_too_large", f"has an element of over {LARGEST_ELEMENT:,} characters")
         if len(self.rest) > CHUNK and _count_values(self.rest.encode()) > MOST_VALUES:
-            raise self._failed("json_too_large", f"has one element of over {MOST_VALUES:,} values")
+            raise self._failed("json_too_large", f"has an element of over {MOST_VALUES:,} values")
         chunk = self._source.read(CHUNK)
         if not self._bytes:
             _check_beginning(chunk, self.name, "a JSON list of tasks")

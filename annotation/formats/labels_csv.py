@@ -78,7 +78,7 @@ class _LabelReader:
             says = f"these columns are missing: {', '.join(missing)}"
             self._refuse("column_missing", 1, f"{says}; unknown: {listing(unknown)}" if unknown else says)
         for column in sorted({column for column in header if header.count(column) > 1 and column}):
-            self._refuse("column_twice", 1, f"the column {printable(column)} is there twice")
+            self._refuse("column_twice", 1, f"the column {printable(column)} occurs twice")
         if unknown and not self.problems:
             self._warn("", "column_ignored", 1, f"these columns are ignored: {listing(unknown)}")
 
@@ -97,7 +97,7 @@ class _LabelReader:
                 says = f"{column} '{printable(raw)}' has spaces around it and is read as '{printable(values[column])}'"
                 self._warn(values["task_id"], "name_trimmed", number, says)
         if values["label"].lower() == "unsure":
-            says = f'{printable(values["annotator"])} was "Unsure"; the row is left out'
+            says = f'{printable(values["annotator"])} was "Unsure"; the row is ignored'
             self._warn(values["task_id"], "label_unsure", number, says)
         else:
             self._add(
@@ -131,7 +131,7 @@ class _LabelReader:
             return
         who = f"{printable(label.annotator)} labelled {printable(label.task_id)} of {printable(label.agent)}"
         if replace(label, row=first.row) == first:
-            self._warn(label.task_id, "label_repeated", label.row, f"{who} in row {first.row} already, just the same")
+            self._warn(label.task_id, "label_repeated", label.row, f"{who} already in row {first.row}, identically")
         else:
             self._refuse("label_conflict", label.row, f"{who} differently in row {first.row}")
 

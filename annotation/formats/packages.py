@@ -22,9 +22,9 @@ Layout = tuple[list[TrajectoryFolder], list[str]]
 
 
 class ReadTrajectory(NamedTuple):
-    """The content of a trajectory folder; ``task_id`` is for the report and is the name of the folder if it has none.
+    """The content of a trajectory folder; ``task_id``, for the report, is the folder's name if the task is unknown.
 
-    A record with problems must not be imported. It serves to find further problems, in its images.
+    A record with problems must not be imported. It is only for finding further problems in its images.
     """
 
     task_id: str
@@ -34,15 +34,15 @@ class ReadTrajectory(NamedTuple):
 
 
 def read_trajectories(package: Package, layout: Layout | None = None) -> Iterator[ReadTrajectory]:
-    """Read every trajectory of ``package``, one at a time; screenshots are not opened. ``layout`` is of `find_layout`.
+    """Yield every trajectory of ``package``, without opening screenshots; ``layout`` is from `find_layout`.
 
-    Problems of the package's entries come with the trajectory in whose folder they lie; the rest, and files that
-    belong to no trajectory, come last under `PACKAGE`. So all of ``package.problems`` are in what this yields. Before
-    these come, without a record, the problems of tasks with several folders: none of their records may be imported.
+    Problems of the package's entries come with the trajectory of their folder. The others, and files that belong to no
+    trajectory, come last under `PACKAGE`. So the results contain all of ``package.problems``. Before these come,
+    without a record, the problems of tasks with several folders: their records must not be imported.
     """
     folders, leftover = layout or find_layout(package)
     entry_problems, package_problems = _assign_problems(package, folders)
-    # A document is parsed once and not kept, so duplicates are known only after the last folder.
+    # A document is parsed once and not stored, so duplicates are known only after the last folder.
     by_task: dict[str, list[TrajectoryFolder]] = defaultdict(list)
     for folder in folders:
         yield _read_folder(package, folder, entry_problems[folder.path], by_task)
@@ -54,7 +54,7 @@ def read_trajectories(package: Package, layout: Layout | None = None) -> Iterato
         package_problems.append(Problem("package_empty", says))
     warnings = []
     if leftover:
-        says = f"These files belong to no trajectory and were left out: {listing(leftover)}."
+        says = f"These files belong to no trajectory and were ignored: {listing(leftover)}."
         warnings.append(Problem("leftover_file", says, printable(leftover[0], LONGEST_WHERE)))
     if package.ignored > max(MANY_IGNORED, 2 * len(package.names())):
         says = f"{package.ignored:,} entries were ignored: files of operating systems, and empty folders."
@@ -147,7 +147,7 @@ def _read_folder(
 
 
 def _is_v2(document: dict[str, object]) -> bool:
-    """Decide by schema_version, or by the shape: only version 2 has steps that are objects with a number."""
+    """Decide by schema_version, or by the structure: only version 2 has steps that are objects with a number."""
     actions = document.get("action_history")
     return "schema_version" in document or (
         isinstance(actions, list) and any(isinstance(entry, dict) and "step" in entry for entry in actions)

@@ -1,8 +1,8 @@
-"""Read the text of a PDF in a process of its own: the library is C, and the file may be hostile.
+"""Read the text of a PDF in a separate process: the library is C, and the file may be hostile.
 
-Run as a file this is that process: a PDF on its standard input, the text as UTF-8 on its standard output. Judges also
-need images, from a process that is confined further (`judges.scorers.rubric.pdf`). Both use `page_texts`, so people and
-models are shown the same text.
+Run as a script, this module is that process: it reads a PDF from standard input and writes UTF-8 to standard output.
+Judges also need images, from a more confined process (`judges.scorers.rubric.pdf`). Both use `page_texts`, so people
+and models see the same text.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ MEMORY = 2**30  # bytes of address space
 MOST_PAGES = 100
 LONGEST = 400_000  # characters
 LARGEST = 4 * LONGEST + MOST_PAGES  # bytes that the process may write
-UNREADABLE = "(a page that cannot be read)"
-COMMAND = [sys.executable, "-I", "-B", __file__]  # it takes nothing from environment and folder
+UNREADABLE = "(This page cannot be read.)"
+COMMAND = [sys.executable, "-I", "-B", __file__]  # isolated from the environment and the current folder
 ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # no keys, no settings, no addresses
 
 
 class NoText(Exception):
-    """The text cannot be read; the message has the reason in a few words."""
+    """The text cannot be read; the message has a short reason."""
 
 
 def text_of(data: bytes) -> str:
     """Return the text of the first pages, with a form feed between pages; at most `LONGEST` characters.
 
-    Raises NoText if it is no PDF, needs a password, is broken, or takes too long or too much memory.
+    Raises NoText if it is not a PDF, needs a password, is damaged, or takes too long or too much memory.
     """
-    # Files, because their size has a limit and that of a pipe has none.
+    # Files, not pipes: the process has a limit only for the size of files.
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as words:
         try:
             done = subprocess.run(  # noqa: S603 - our own module, in an interpreter of our own
@@ -47,7 +47,7 @@ def text_of(data: bytes) -> str:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise NoText("it took too long to read") from error
+            raise NoText("reading took too long") from error
         if done.returncode != 0:
             lines = _read(words).strip().splitlines()
             raise NoText(lines[-1][:200] if done.returncode == 1 and lines else "it could not be read")
@@ -89,7 +89,7 @@ def _print_text() -> None:
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        raise SystemExit(f"it is broken or needs a password: {error}") from error
+        raise SystemExit(f"it is damaged or needs a password: {error}") from error
     left = LONGEST
     for text in page_texts(document):
         sys.stdout.buffer.write(text[:left].encode("utf-8", errors="replace") + b"\f")

@@ -1,4 +1,4 @@
-"""Format texts from outside for messages."""
+"""Format external texts for messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 
 def printable(text: str, limit: int = 120) -> str:
-    """Return ``text`` on one line of at most ``limit`` characters, with escapes for what cannot be printed."""
+    """Return ``text`` on one line, cut after ``limit`` characters, with escapes for unprintable characters."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
     return "".join(char if char.isprintable() else _escape(char) for char in shown)
 
@@ -20,12 +20,12 @@ def file_name(given: str, suffix: str) -> str:
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """Return "1 step", "2 steps", "1,200 trajectories"; ``plural`` is needed unless it is the noun with an s."""
+    """Return "1 step", "2 steps", "1,200 trajectories"; ``plural`` is needed if it is not the noun with an s."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listing(names: list[str], limit: int = 10) -> str:
-    """Return the first ``limit`` of ``names``, printable, and how many more there are."""
+    """Return the first ``limit`` of ``names`` as printable text, and the number of the others."""
     shown = ", ".join(printable(name) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit:,} more"
 

@@ -22,15 +22,15 @@ class Format:
     """An external format of trajectories.
 
     ``name`` is stored with each trajectory and is part of its digest, so it never changes. ``title`` and ``files``
-    (the files to upload) are for people. `packages` reads a format without ``convert``.
+    (the files to upload) are for people. If there is no ``convert``, `packages` reads the format.
 
-    ``recognise`` tells from names or first bytes whether files are of this format; a file that is not a zip has no
+    ``recognise`` decides by names or first bytes whether files are of this format; a file that is not a zip has no
     names, only ``package.path``. ``convert(package, folder, report, progress, agent)`` writes packages of the form
-    `webverdict` below ``folder``, one for each attempt, and returns their paths. It adds what is wrong to ``report``.
+    `webverdict` below ``folder``, one for each attempt, and returns their paths. It adds problems to ``report``.
     ``agent`` is the name given to the import, for files with several agents. It raises OSError when the disk is full.
 
-    ``read_tasks(path, warnings)`` yields the tasks that the files state. It raises FormatError. With ``is_answer`` a
-    trajectory may have an answer instead of steps, and no text of the task.
+    ``read_tasks(path, warnings)`` yields the tasks in the files. It raises FormatError. With ``is_answer`` a
+    trajectory may have an answer instead of steps, and may lack the text of the task.
     """
 
     name: str
@@ -68,7 +68,7 @@ def describe_task_files() -> str:
 
 
 def recognise(package: Package) -> Format | None:
-    """Return the format of files that have to be converted."""
+    """Return the format whose ``recognise`` accepts the package; None if it needs no conversion."""
     return next((each for each in formats().values() if each.recognise and each.recognise(package)), None)
 
 

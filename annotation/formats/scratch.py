@@ -1,4 +1,4 @@
-"""Temporary files: one private directory for each user of the system, and in it one folder for each process.
+"""Temporary files: one private directory for each user of the system, with one folder for each process.
 
 A process holds a lock on its folder. The kernel releases the lock when the process ends for any reason. A sweep removes
 the folders with a free lock, so it never deletes files in use or files outside of the private directory.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-MARKER = ".webverdict-scratch"  # identifies our directory; its lock is held while folders are created or removed
+MARKER = ".webverdict-scratch"  # identifies our directory; locked while folders are created or removed
 
 _own: dict[tuple[int, Path], Path] = {}  # folders of this process; a fork has another process id
 

@@ -1,4 +1,4 @@
-"""Write CSV in which spreadsheets do not take texts of tasks, pages and agents for formulas."""
+"""Write CSV so that spreadsheets do not interpret texts of tasks, pages and agents as formulas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import math
 import re
 from collections.abc import Sequence
 
-# Control characters, half surrogates, characters without width (soft hyphens, word joiners, tags) and marks that
-# reorder text; XML refuses some of them too. U+200C and U+200D stay: scripts need them to join letters.
+# Control characters, lone surrogates, zero-width characters (soft hyphens, word joiners, tags) and marks that reorder
+# text; XML also forbids some of them. U+200C and U+200D are not listed: some writing systems join letters with them.
 UNSEEN = (
     r"\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     r"\ufffe\uffff\U000e0000-\U000e007f"
@@ -19,7 +19,7 @@ _FORMULA = re.compile(rf"[\s\u200c\u200d{UNSEEN}]*[=+\-@＝＋－＠|%]|[\t\r\n]
 
 
 def csv_text(rows: Sequence[Sequence[object]]) -> str:
-    """Return RFC 4180, with an apostrophe before a text that a spreadsheet would take for a formula."""
+    """Return CSV (RFC 4180), with an apostrophe before texts that a spreadsheet would interpret as formulas."""
     stream = io.StringIO(newline="")
     csv.writer(stream).writerows([_plain(value) for value in row] for row in rows)
     return stream.getvalue()
@@ -32,7 +32,7 @@ def file_name(*parts: str) -> str:
 
 
 def _plain(value: object) -> str:
-    """Return a number in ASCII with all digits, "" for unknown values, and a text that stays a text."""
+    """Return a number in ASCII with all digits, "" for unknown values, and a text that cannot become a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -17,28 +17,28 @@ OPTIONAL_WEBARENA_KEYS = ("start_urls", "sites")
 KEYS = frozenset({"task_id", "confirmed_task", "website", "reference_length", "level", "key_points", "intent"})
 LONGEST_TASK_ID = 128
 LONGEST_TEXT = 1_000_000
-LONGEST = {"website": 500, "level": 40}  # what the columns hold; anything else is a long text
+LONGEST = {"website": 500, "level": 40}  # limits of the columns; every other field is a long text
 LARGEST_LENGTH = 2**31 - 1
 DATE_SUFFIX = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 MOST_PROBLEMS = 1_000
 MOST_KEYS = 100  # limit of the search for a misspelt key
-MISSPELT = 0.75  # least similarity; lists may have their own keys
+MISSPELT = 0.75  # minimum similarity; lists may have their own keys
 CLOSE_ENOUGH = 0.85  # two unrelated 32 digit hashes reach about 0.6
 
 
 def task_id_problem(value: object) -> str | None:
-    """Return what is wrong with a task id, or None."""
+    """Return the problem of a task id, or None."""
     if not isinstance(value, str):
         return f"task_id must be text, not {kind_of(value)}"
     if len(value) > LONGEST_TASK_ID:
         return f"task_id has {len(value):,} characters; the limit is {LONGEST_TASK_ID}"
     if not TASK_ID.fullmatch(value):
-        return f"task_id '{printable(value)}' may only have letters, digits, _ and -"
+        return f"task_id '{printable(value)}' may only contain letters, digits, _ and -"
     return None
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Whether ``value`` is a whole number from 0 that fits a database column; true and 5.0 do not."""
+    """Return whether ``value`` is a whole number from 0 that fits a database column; true and 5.0 are not."""
     return type(value) is int and 0 <= value <= LARGEST_LENGTH
 
 
@@ -50,8 +50,8 @@ def read_tasks(
     ``warnings`` gets one warning with its task id for each key that looks like a misspelt optional one.
 
     Keys: task_id, confirmed_task, website, reference_length, level, optional key_points (list of texts); or those of
-    WebArena-Verified: task_id (a number), intent, start_urls and sites (the first of both is the website). An entry
-    that is repeated word for word counts once. In memory are the ids and one entry.
+    WebArena-Verified: task_id (a number), intent, start_urls and sites (the first of both is the website). Identical
+    entries count once. Memory contains the ids and one entry.
     """
     name = printable(name)
     hashes: dict[str, int] = {}
@@ -84,7 +84,7 @@ def base_task_id(task_id: str) -> str:
 
 
 def nearest(task_id: str, known: Collection[str]) -> str | None:
-    """Return the known id that is probably meant: another date of the same task, or a similar id."""
+    """Return the known id that was probably meant (another date of the same task, or a similar id), or None."""
     if len(task_id) > LONGEST_TASK_ID:
         return None
     base = base_task_id(task_id)

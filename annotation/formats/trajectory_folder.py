@@ -16,8 +16,8 @@ from annotation.records import AttachmentKind, AttachmentRecord, Problem, StepRe
 
 RESULT = "result.json"
 SCREENSHOTS = "trajectory"
-LAYOUT = f"folders TASK_ID with {RESULT} and {SCREENSHOTS}/, zipped"
-TRACE_SUFFIXES = (".har", ".har.gz", ".zip")  # the last is a Playwright trace; `har` looks into it
+LAYOUT = f"zipped folders TASK_ID with {RESULT} and {SCREENSHOTS}/"
+TRACE_SUFFIXES = (".har", ".har.gz", ".zip")  # the last is a Playwright trace, which `har` reads
 MEDIA_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"}
 IMAGE_SUFFIXES = tuple(MEDIA_TYPES)
 MANY_STEPS = 1_000
@@ -96,7 +96,7 @@ def read_text(
     nullable: bool = False,
     optional: bool = False,
 ) -> str | None:
-    """Return the text at ``key`` of the object whose place is ``prefix``, None if it is null, absent or no text."""
+    """Return the text at ``key`` of the object whose place is ``prefix``; None if it is null, absent or not text."""
     value = document.get(key)
     if key not in document and not optional:
         findings.problem("field_missing", f"{prefix}{key}", f"is missing{' (null is allowed)' if nullable else ''}")
@@ -117,7 +117,7 @@ def check_text(findings: Findings, place: str, value: object) -> str | None:
 
 
 def read_task(findings: Findings, document: dict[str, object], *, nullable: bool = False) -> tuple[str, str]:
-    """Return task_id and task, both required; a ``nullable`` task is "" for null. Empty where that is a problem."""
+    """Return task_id and task, both required; a ``nullable`` task is "" for null. Unusable values are also ""."""
     says = task_id_problem(document["task_id"]) if "task_id" in document else "task_id is missing"
     if says:
         findings.problem("task_id_invalid", "task_id", says.removeprefix("task_id "))
@@ -128,7 +128,7 @@ def read_task(findings: Findings, document: dict[str, object], *, nullable: bool
 
 
 def read_list(findings: Findings, document: dict[str, object], key: str) -> list[object]:
-    """Return the required list of steps at ``key``; empty if it is no list, or too long to read."""
+    """Return the required list of steps at ``key``; an empty list if it is not a list, or too long."""
     if key not in document:
         findings.problem("field_missing", key, "is missing")
     entries = document.get(key, [])
@@ -170,7 +170,7 @@ def read_step(
     needs_url: bool = False,
     needs_screenshot: bool = False,
 ) -> StepRecord:
-    """Return the step object at ``place``, which has no other keys than ``keys``.
+    """Return the step object at ``place``; keys that are not in ``keys`` are problems.
 
     ``url`` may be absent unless ``needs_url``, ``screenshot`` may be null unless ``needs_screenshot``.
     """
@@ -222,7 +222,7 @@ def read_screenshot(
         says = f"{printable(name)} must end with {', '.join(IMAGE_SUFFIXES)}"
         findings.problem("screenshot_type", place, says)
     elif name not in available:
-        findings.problem("screenshot_missing", place, f"{printable(name)} is not in {SCREENSHOTS}/")
+        findings.problem("screenshot_missing", place, f"{printable(name)} is missing from {SCREENSHOTS}/")
     else:
         return name
     return None
@@ -231,7 +231,7 @@ def read_screenshot(
 def read_attachments(
     findings: Findings, input_images: list[str], others: Mapping[str, AttachmentKind] = MappingProxyType({})
 ) -> tuple[AttachmentRecord, ...]:
-    """Return the known files except screenshots, with ``others`` of the format; warn of all other files."""
+    """Return the known files except screenshots, including ``others`` of the format; warn about all other files."""
     known = dict.fromkeys(input_images, AttachmentKind.INPUT_IMAGE) | dict(others)
     unknown = []
     for name in findings.folder.files:
@@ -245,5 +245,5 @@ def read_attachments(
         else:
             unknown.append(name)
     if unknown:
-        findings.warn("unknown_file", unknown[0], f"not part of a trajectory, left out: {listing(unknown)}")
+        findings.warn("unknown_file", unknown[0], f"not part of a trajectory, ignored: {listing(unknown)}")
     return tuple(AttachmentRecord(kind, path) for path, kind in sorted(known.items()))

@@ -7,8 +7,8 @@ Layout: ``<task_id>/result.json``, images in ``trajectory/``, ground truth in ``
 cached pages in ``pages/`` (index.json and its files). Keys of result.json, all required: ``schema_version``
 (webverdict-1), ``source_format`` (multimodal-mind2web or mind2web-2), ``task_id``, ``task``, ``final_answer`` (a text
 or null), ``reference_length`` (a whole number or null), ``steps``: a list of objects with ``action``, ``thought``,
-``url`` and ``screenshot``, the last three possibly null. With mind2web-2, ``steps`` may be empty if there is an
-answer, and ``task`` may be null.
+``url`` and ``screenshot``; the last three may be null. With mind2web-2, ``steps`` may be empty if there is an answer,
+and ``task`` may be null.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_native(document: dict[str, object], findings: Findings, read: Read) -> 
     """
     check_keys(findings, "", document, KEYS)
     source = _read_source(findings, document)
-    # Answers do not state the text of their task: null stands for that of the benchmark.
+    # Answers do not state the text of their task: null means the benchmark's text.
     task_id, text = read_task(findings, document, nullable=source.is_answer)
     answer = read_text(findings, document, "final_answer", nullable=True)
     available = set(findings.folder.screenshots())
@@ -118,7 +118,7 @@ def _read_source(findings: Findings, document: dict[str, object]) -> Format:
 
 @dataclass(slots=True)
 class _Attachments:
-    """Checks the attachments that only this format has."""
+    """The attachments that only this format has, with their checks."""
 
     findings: Findings
     read: Read
@@ -132,7 +132,7 @@ class _Attachments:
                 continue
             found[name] = AttachmentKind.REFERENCE_STEP
             if int(matched[1]) >= steps:
-                self.findings.problem("reference_step_unknown", name, f"there is no step {matched[1]}")
+                self.findings.problem("reference_step_unknown", name, f"step {matched[1]} does not exist")
                 continue
             try:
                 document = parse_json(self.read(name, REFERENCE_LIMIT), name)
@@ -166,7 +166,7 @@ class _Attachments:
 
     def _is_good(self, path: str, address: str) -> bool:
         if path not in self.findings.folder.files:
-            says = f"{printable(path)} is not there, but the index names {printable(address, 200)}"
+            says = f"{printable(path)} is missing, but the index names {printable(address, 200)}"
             self.findings.problem("page_missing", cached_pages.INDEX, says)
             return False
         try:
@@ -179,6 +179,6 @@ class _Attachments:
     def _add(self, error: FormatError) -> None:
         for problem in error.problems:
             place = problem.where.partition(": ")[0]
-            # A finding adds file name and full stop again.
+            # A finding adds the file name and the full stop again.
             says = problem.message.removeprefix(f"{place}: ").removesuffix(".")
             self.findings.problem(problem.code, place, says)

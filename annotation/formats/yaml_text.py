@@ -1,4 +1,4 @@
-"""Read YAML with JSON values only and the line of each value, and write YAML that reads as the same values."""
+"""Parse YAML that has only JSON values, with the line of each value, and write YAML that parses to the same values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST = 400_000  # characters of a document
 DEEPEST = 40  # levels
 MOST_VALUES = 20_000
 
-# Only these as in JSON: `no` and dates are texts, and 0x10 is not sixteen.
+# Only these words have a value, as in JSON: `no` and dates are texts, and so is 0x10.
 WORDS = {"null": None, "~": None, "": None, "true": True, "false": False}
 INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,3})?")
@@ -31,13 +31,13 @@ Place = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """``value`` has the types of JSON; ``lines`` has the line, from 1, of places as ``("checks", 0, "url")``."""
+    """``value`` has the types of JSON; ``lines`` has the line, from 1, of places such as ``("checks", 0, "url")``."""
 
     value: Any
     lines: dict[Place, int]
 
     def line(self, place: Place) -> int:
-        """Return the line of a place, or of the nearest existing one above it."""
+        """Return the line of a place, or of its nearest existing parent."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
@@ -46,8 +46,8 @@ class YamlDocument:
 def parse_yaml(text: str, name: str) -> YamlDocument:
     """Parse the only document in ``text``; ``name`` is for messages. ``where`` of each Problem is ``line <n>``.
 
-    Raises FormatError for wrong syntax, several documents, anchors, aliases and tags (a short text could stand for an
-    endless one), keys that are repeated or no texts, too many or too deep values, unstorable characters.
+    Raises FormatError for wrong syntax, several documents, anchors, aliases and tags (a short text could expand without
+    limit), keys that are repeated or not texts, too many or too deeply nested values, and unstorable characters.
     """
     if len(text) > LONGEST:
         raise FormatError(Problem("yaml_too_long", f"{name}: has more than {LONGEST:,} characters.", "line 1"))
@@ -71,13 +71,13 @@ def parse_yaml(text: str, name: str) -> YamlDocument:
 
 def _says(error: yaml.MarkedYAMLError, text: str, line: int) -> str:
     """Describe a syntax error, and how to fix the two most frequent ones."""
-    says = printable(error.problem or "it is no YAML", 200)
+    says = printable(error.problem or "it is not YAML", 200)
     lines = text.splitlines()
     if line <= len(lines) and re.match(r"[ ]*\t", lines[line - 1]):
-        return "the line begins with a tab; indent with blanks"
+        return "the line begins with a tab; indent with spaces"
     if "mapping values are not allowed" in says:
-        return "there are two colons with a blank behind them in one value; put the text in quotation marks"
-    return f"no valid YAML: {says}; look for a bracket or quotation mark that is not closed, and at the indentation"
+        return "a value has two colons followed by a space; put the text in quotation marks"
+    return f"not valid YAML: {says}; look for an unclosed bracket or quotation mark, and check the indentation"
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -102,14 +102,16 @@ def _problem(code: str, name: str, line: int, says: str) -> Problem:
 
 
 def _refuse_references(text: str, name: str) -> None:
-    """Reject anchors, aliases and tags, and too many or too deep values, before anything is built."""
+    """Reject anchors, aliases and tags, and too many or too deeply nested values, before any value is built."""
     depth = values = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if getattr(event, "anchor", None) or isinstance(event, yaml.AliasEvent):
-            raise _error("yaml_reference", name, line, "anchors (&) and aliases (*) are not taken; write it out")
+            raise _error(
+                "yaml_reference", name, line, "anchors (&) and aliases (*) are not supported; write the value out"
+            )
         if getattr(event, "tag", None):
-            raise _error("yaml_tag", name, line, "tags (!) are not taken")
+            raise _error("yaml_tag", name, line, "tags (!) are not supported")
         values += isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if values > MOST_VALUES or depth > DEEPEST:
@@ -135,10 +137,10 @@ class _Reading:
         seen = set()
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or UNSTORABLE.search(key.value):
-                self._refuse(key, "yaml_key", "a key must be a text")
+                self._refuse(key, "yaml_key", "a key must be text")
                 continue
             if key.value in seen:
-                self._refuse(key, "duplicate_key", f"the key {printable(key.value)} is there twice")
+                self._refuse(key, "duplicate_key", f"the key {printable(key.value)} occurs twice")
             seen.add(key.value)
             yield key.value, self.value(inner, (*place, key.value))
 
@@ -146,7 +148,7 @@ class _Reading:
         text = node.value
         if UNSTORABLE.search(text):
             self._refuse(node, "text_unstorable", "a character cannot be stored")
-        if node.style is not None:  # quoted, or a block: a text whatever it looks like
+        if node.style is not None:  # quoted, or a block: always a text
             return text
         if text in WORDS:
             return WORDS[text]
@@ -167,7 +169,7 @@ class _Reading:
 
 
 class _Writer(yaml.SafeDumper):
-    """Quotes every text that could be something else."""
+    """Writer that quotes every text that could be read as another value."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -182,6 +184,6 @@ _Writer.add_representer(str, _text_node)
 
 
 def written(value: Any) -> str:
-    """Return a JSON value as YAML, in the order of its keys; `parse_yaml` reads the same value."""
-    # As wide as a document can be: a folded text ends its lines with backslashes, which are hard to edit.
+    """Return a JSON value as YAML, in the order of its keys; `parse_yaml` returns the same value."""
+    # The width of a whole document: folded texts end their lines with backslashes, which are hard to edit.
     return yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=LONGEST)

@@ -1,4 +1,4 @@
-"""Shared by commands: look up their arguments, read files, print the report of an import, set the exit code."""
+"""Helpers of commands: look up arguments, read files, print the report of an import, set the exit code."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ def report_read_errors(path: Path) -> Iterator[None]:
 
 
 def find_benchmark(slug: str) -> Benchmark:
-    # Only slugs are looked up: bytes that are no text would fail in the database.
+    # Only slugs are looked up: bytes that are not text would cause an error in the database.
     benchmark = Benchmark.objects.filter(slug=slug).first() if slug_re.match(slug) else None
     if benchmark is None:
         known = ", ".join(Benchmark.objects.values_list("slug", flat=True)) or "none yet"
         raise CommandError(
-            f"There is no benchmark {printable(slug)}; import_tasks makes one. Known: {known}.", returncode=2
+            f"The benchmark {printable(slug)} does not exist. import_tasks creates one. Known: {known}.", returncode=2
         )
     return benchmark
 
 
 def find_own_benchmark(slug: str) -> Benchmark:
-    """Return a benchmark that can be changed: none that came in an evidence bundle."""
+    """Return a benchmark that can be changed. Raises CommandError if it is unknown or came in an evidence bundle."""
     refuse_bundled(slug)
     return find_benchmark(slug)
 
 
 def refuse_bundled(slug: str) -> None:
     if Benchmark.objects.exclude(bundled_as="").filter(slug=printable(slug)).exists():
-        raise CommandError(f"{slug} came in an evidence bundle: it is read here and changed nowhere.", returncode=2)
+        raise CommandError(f"{slug} was imported with an evidence bundle, so it is read-only.", returncode=2)
 
 
 def find_person(username: str) -> Person:
-    return _find(Person.objects.filter(username=username, is_active=True), f"There is no active person {username}.")
+    return _find(Person.objects.filter(username=username, is_active=True), f"{username} is not an active person.")
 
 
 def find_account(username: str) -> Person:
-    return _find(Person.objects.filter(username=username), f"There is no person {printable(username)}.")
+    return _find(Person.objects.filter(username=username), f"The person {printable(username)} does not exist.")
 
 
 def find_submission(pk: int) -> Submission:
     rows = Submission.objects.select_related("agent", "benchmark").filter(pk=pk)
-    return _find(rows, f"There is no submission {pk}; list_submissions shows them.")
+    return _find(rows, f"Submission {pk} does not exist. list_submissions lists them.")
 
 
 def _find(rows: QuerySet[Any], refusal: str) -> Any:
@@ -112,9 +112,9 @@ def finish(
             command.stderr.write(_line("rejected", task_id, problem))
     if report.rejected and not (kept and report.accepted):
         valid = f"{len(report.valid):,} valid, " if report.valid else ""
-        hint = " Fix them, or take the valid ones with --keep-valid." if report.valid else ""
-        raise CommandError(f"{valid}{len(report.rejected):,} refused; nothing was imported.{hint}")
-    refused = f", {len(report.rejected):,} refused" if report.rejected else ""
+        hint = " Fix them, or import the valid ones with --keep-valid." if report.valid else ""
+        raise CommandError(f"{valid}{len(report.rejected):,} rejected; nothing was imported.{hint}")
+    refused = f", {len(report.rejected):,} rejected" if report.rejected else ""
     outcome = "would be accepted (dry run, nothing was saved)" if dry_run else "accepted"
     command.stdout.write(f"{accepted} {outcome}{refused}, {counted(len(report.warnings), 'warning')}.")
 

@@ -1,4 +1,4 @@
-"""The tables of the annotation floor, one room each."""
+"""The database tables of the annotation app."""
 
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.events import ChainCheck, Event, StateSnapshot

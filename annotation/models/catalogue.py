@@ -1,4 +1,4 @@
-"""What can be asked of an agent: benchmarks, their tasks by version, and the key points stated in a task."""
+"""Benchmarks, their tasks by version, and the key points of each task."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from django.utils.text import Truncator
 class Benchmark(models.Model):
     """A set of tasks, such as Online-Mind2Web.
 
-    ``bundled_as`` is the slug in the evidence bundle that it came in. Such a benchmark belongs to one audit: nobody
-    edits its catalogue, and it is on no list. It is empty for all others.
+    ``bundled_as`` is the slug in the evidence bundle that it came in, and empty for all others. A bundled benchmark
+    belongs to one audit: its catalogue is read-only, and no list shows it.
     """
 
     slug = models.SlugField(max_length=64, unique=True)
@@ -21,7 +21,7 @@ class Benchmark(models.Model):
 
     @property
     def stated_slug(self) -> str:
-        """The slug that evidence bundles state: of one that came in a bundle, the one from there."""
+        """Return the slug for evidence bundles; a benchmark that came in a bundle has the slug from there."""
         return self.bundled_as or self.slug
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Task(models.Model):
 
 
 class KeyPoint(models.Model):
-    """A requirement stated in a task. It is never reworded, because findings refer to its wording: it is retired.
+    """A requirement stated in a task. It is retired instead of reworded, because findings refer to its wording.
 
     An annotator's proposal has no ``accepted_at`` and is seen by the maintainer only.
     """
@@ -80,7 +80,7 @@ class KeyPoint(models.Model):
                 condition=Q(retired_at__isnull=True, accepted_at__isnull=False),
                 name="key_point_once_per_task",
             ),
-            # Two annotators may propose the same: a refusal would tell the second of the first.
+            # Two annotators may propose the same text: rejecting the second would reveal the first.
             models.UniqueConstraint(
                 fields=["task", "text", "proposed_by"],
                 condition=Q(retired_at__isnull=True, accepted_at__isnull=True),

@@ -1,7 +1,7 @@
-"""The chain of events: what happened, in an order that cannot be rewritten unnoticed.
+"""The chain of events: recorded transitions whose content and order cannot be changed unnoticed.
 
-Every submission has a chain of its own; what concerns no submission (accounts) is in the chain of the instance.
-The database refuses update and delete (`models.triggers`, which migrations install).
+Every submission has its own chain; events that concern no submission (accounts) are in the chain of the instance.
+The database rejects update and delete (`models.triggers`, which migrations install).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GENESIS = "0" * 64
 
 
 class Event(models.Model):
-    """One transition. ``hash`` is the SHA-256 of the canonical JSON of everything else, `previous` included."""
+    """One transition. ``hash`` is the SHA-256 of the canonical JSON of `canonical`, which includes ``previous``."""
 
     submission = models.ForeignKey(Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="events")
     sequence = models.PositiveBigIntegerField()
@@ -50,7 +50,7 @@ class Event(models.Model):
         return f"{self.sequence} {self.kind}"
 
     def canonical(self) -> dict[str, Any]:
-        """What the hash covers; the actor by pseudonym only, so that a chain can be published as it is."""
+        """Return the hashed content, with the actor only by pseudonym, so that a chain can be published unchanged."""
         return {
             "sequence": self.sequence,
             "kind": self.kind,
@@ -99,17 +99,17 @@ class StateSnapshot(models.Model):
 
 
 def instant(at: datetime | None) -> str | None:
-    """A time as the chain spells it: UTC, ISO 8601, microseconds."""
+    """Return a time as the chain writes it: UTC, ISO 8601, microseconds; None for None."""
     return at.astimezone(UTC).isoformat(timespec="microseconds") if at else None
 
 
 def canonical_json(value: Any) -> str:
-    """One spelling for one value: sorted keys, no spaces, no escapes beyond JSON's own."""
+    """Return the canonical JSON of a value: sorted keys, no spaces, no escapes except those that JSON requires."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON of ``value``, in hex."""
+    """Return the SHA-256 of the canonical JSON of ``value``, in hex."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
@@ -125,8 +125,8 @@ def append(
 ) -> Event:
     """Append an event to a chain, inside the caller's transaction.
 
-    The caller holds the lock of the chain, which is the row of its submission; where it does not, the unique
-    constraint on (submission, sequence) refuses the second of two events.
+    The caller must have locked the chain, which is the row of its submission. Otherwise the unique constraint on
+    (submission, sequence) rejects the second of two events.
     """
     last = Event.objects.filter(submission=submission).order_by("-sequence").only("sequence", "hash").first()
     event = Event(

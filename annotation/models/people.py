@@ -1,4 +1,4 @@
-"""Who signs in, and with which tokens their scripts do."""
+"""User accounts and their API tokens."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ TOKEN_PREFIX = "wv_"  # noqa: S105 - the recognisable beginning of a token, not 
 
 class PasswordWay(StrEnum):
     FIRST = "first"  # for a new account, or with an invitation
-    OWN = "own"  # by the person, who knew the old one
+    OWN = "own"  # by the person, with the old password
     LINK = "link"
     ADMINISTRATION = "administration"
     COMMAND = "command"
 
 
 class Person(AbstractUser):
-    """An account. What it may do is decided per submission by a Membership.
+    """An account. A Membership determines its rights in a submission.
 
-    ``is_staff`` marks the maintainers of the instance: they may create submissions and invite people. The names and
-    the e-mail address here are the only ones of the database: who is erased (``erased_at``) loses them, and everything
-    that they said stays under the pseudonyms of their memberships. A ``stand_in`` has none and signs nowhere in: it
-    carries a pseudonym of a submission that came in an evidence bundle.
+    ``is_staff`` marks the maintainers of the instance: they may create submissions and invite people. Only this table
+    has names and e-mail addresses. Erasing a person (``erased_at``) deletes theirs; their contributions stay under the
+    pseudonyms of their memberships. A ``stand_in`` has no name or address and cannot sign in: it represents a pseudonym
+    of a submission that came in an evidence bundle.
     """
 
     # The way and the actor of the next password change. Code that sets passwords sets these (see `workflow.passwords`).
@@ -89,7 +89,7 @@ MOST_TOKENS = 20  # usable tokens of one person
 
 
 class ApiToken(models.Model):
-    """A token for scripts; only its SHA-256 is stored, so it can be shown once and never read back."""
+    """A token for scripts; only its SHA-256 is stored, so the token can be shown only once."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=100)
@@ -117,7 +117,7 @@ class ApiToken(models.Model):
 
     @staticmethod
     def digest_of(token: str) -> str:
-        # A token has 256 random bits, so a plain hash cannot be guessed back; a slow one would only cost time.
+        # A token has 256 random bits, so it cannot be guessed from a fast hash. A slow hash would only cost time.
         return hashlib.sha256(token.encode()).hexdigest()
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What people say about trajectories: who takes part, who holds which slot, labels and adjudications."""
+"""Reviews of trajectories: members, slots, labels and adjudications."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ FINDINGS = [(finding.value, finding.value) for finding in Finding]
 
 
 def person(**options: Any) -> Any:
-    """A foreign key to a person; people are deactivated, never deleted, while anything names them."""
+    """Return a foreign key to a person. People are deactivated, and never deleted while a row refers to them."""
     return models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, **options)
 
 
 class Membership(models.Model):
-    """The one role of a person in a submission, with the pseudonym everybody else sees."""
+    """The only role of a person in a submission, with the pseudonym that everybody else sees."""
 
     class Role(models.TextChoices):
         ANNOTATOR = "annotator"
         ADJUDICATOR = "adjudicator"
         MAINTAINER = "maintainer"
-        AUDITOR = "auditor"  # reads a submission that came in an evidence bundle, and changes nothing
+        AUDITOR = "auditor"  # only reads a submission that came in an evidence bundle
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="memberships")
     person = person(related_name="memberships")
@@ -54,8 +54,8 @@ class Membership(models.Model):
 class Assignment(models.Model):
     """A slot of a trajectory, reserved for one annotator.
 
-    It is held under a lease until the label is in (``lease_expires_at`` is then null) and deleted when it is
-    released or the lease runs out. A label refers to it, so a slot with a label can never be given again.
+    It has a lease until the label is submitted (``lease_expires_at`` is then null). It is deleted when it is released
+    or the lease expires. A label refers to it, so a slot with a label cannot be assigned again.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="assignments")
@@ -71,7 +71,7 @@ class Assignment(models.Model):
             models.CheckConstraint(condition=Q(slot__gte=1), name="slots_count_from_one"),
         ]
         indexes = [
-            # Read by queue.find_held and by the return of expired leases.
+            # Serves queue.find_held and the release of expired leases.
             models.Index(F("lease_expires_at"), condition=Q(lease_expires_at__isnull=False), name="assignment_leases"),
         ]
 
@@ -80,13 +80,13 @@ class Assignment(models.Model):
 
 
 class Release(models.Model):
-    """An annotator gave a trajectory back for a reason; it is not offered to them again."""
+    """A trajectory that an annotator declined for a reason; it is not offered to them again."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="releases")
     annotator = person(related_name="releases")
     reason = models.TextField()
     released_at = models.DateTimeField()
-    lifted_at = models.DateTimeField(null=True, blank=True)  # when a maintainer let it be offered to them again
+    lifted_at = models.DateTimeField(null=True, blank=True)  # when a maintainer allowed it for them again
 
     class Meta:
         constraints = [
@@ -100,10 +100,10 @@ class Release(models.Model):
 
 
 class Decision(models.Model):
-    """The fields that a label and an adjudication have in common, with what makes them complete.
+    """The fields common to labels and adjudications, with the rules for complete ones.
 
-    ``further_failure_types`` are codes beside the main one, ``evidence_missing`` step numbers. ``active_seconds`` and
-    ``steps_seen`` are what the desk measured (see `Activity`), null where it could not, as without script.
+    ``further_failure_types`` are codes in addition to the main one, ``evidence_missing`` are step numbers. The desk
+    measures ``active_seconds`` and ``steps_seen`` (see `Activity`); they are null if it could not (no JavaScript).
     """
 
     verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
@@ -122,9 +122,9 @@ class Decision(models.Model):
 
     @staticmethod
     def complete(prefix: str, unless: Q | None = None) -> list[models.BaseConstraint]:
-        """The check constraints of a complete decision, named ``<prefix>_...``; ``unless`` exempts open rows.
+        """Return the constraints of a complete decision, named ``<prefix>_...``; ``unless`` exempts open rows.
 
-        That a failure names its step, where the trajectory has steps, is held by a trigger: see `triggers.EXPLAINED`.
+        A trigger ensures that a failure names its step if the trajectory has steps: see `triggers.EXPLAINED`.
         """
         rules = {
             "verdict_known": Q(verdict__in=[v.value for v in Verdict]),
@@ -161,11 +161,11 @@ class Label(Decision):
 
 
 class InformedRevision(models.Model):
-    """What an annotator said of their own blind label after seeing the judges' evidence; it never replaces the label.
+    """An annotator's opinion on their own blind label after seeing judges' evidence; it never replaces the label.
 
-    ``label`` is the blind revision it follows, which is not revised any more from ``shown_at`` on. ``judgments`` is
-    what was shown, in its order: objects with judge, fingerprint, judgment (its number here) and verdict (null for
-    unscored). Kept or changed in ``verdict``, once; a change has a ``reason``.
+    ``label`` is the blind revision before it, which cannot be revised after ``shown_at``. ``judgments`` lists what was
+    shown, in order: objects with judge, fingerprint, judgment (its primary key) and verdict (null for unscored).
+    ``verdict`` keeps or changes the opinion, once; a change has a ``reason``.
     """
 
     label = models.OneToOneField(Label, on_delete=models.PROTECT, related_name="informed")
@@ -237,7 +237,7 @@ class Flag(models.Model):
 
 
 class Report(models.Model):
-    """Something that only a maintainer can mend: a task that is outdated, a guideline that is unclear."""
+    """A problem that only a maintainer can fix: an outdated task or an unclear guideline."""
 
     class Kind(models.TextChoices):
         TASK_OUTDATED = "task_outdated", "task outdated"
@@ -293,7 +293,7 @@ class SpotCheck(models.Model):
 
 
 class Reopening(models.Model):
-    """A maintainer asked for a new adjudication; number ``revision`` of the adjudications answers it."""
+    """A maintainer's request for a new adjudication, which gets the number ``revision``."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="reopenings")
     reopened_by = person(related_name="+")
@@ -306,9 +306,9 @@ class Reopening(models.Model):
 
 
 class Adjudication(Decision):
-    """The deciding verdict. A row is opened by one adjudicator, decided once, and never changes again.
+    """The deciding verdict. One adjudicator opens a row and decides it once; then it never changes.
 
-    ``blind`` says that the adjudicator had seen no label when deciding, as a spot check demands.
+    ``blind`` records whether the adjudicator decided without having seen a label, as a spot check requires.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="adjudications")
@@ -362,7 +362,7 @@ class AdjudicationFinding(models.Model):
 
 
 class ImportedLabel(models.Model):
-    """A label made elsewhere, for research; never part of a submission's own evidence.
+    """An imported label, for research; never part of a submission's own evidence.
 
     ``position`` is its place in the file: published tables take the first listed label of a trajectory.
     """

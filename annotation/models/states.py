@@ -1,4 +1,4 @@
-"""The state of a trajectory, derived from its rows by the database. Nothing decides by a stored state."""
+"""The state of a trajectory, which the database derives from its rows. No decision uses a stored state."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from annotation.records import Verdict
 
 
 class State(StrEnum):
-    """Where a trajectory stands in the protocol, in the order in which the rules are asked."""
+    """State of a trajectory in the protocol, in the order in which the rules are checked."""
 
     IN_REVIEW = "in review"  # labels are missing
     REOPENED = "reopened"  # a maintainer asked for a new adjudication
     ADJUDICATED = "adjudicated"  # final
     DISPUTE = "dispute"  # the labels differ
-    FLAGGED = "flagged"  # unanimous, and an annotator asked for a look
+    FLAGGED = "flagged"  # unanimous, and an annotator flagged it
     SPOT_CHECK = "spot check"  # unanimous, and drawn
     UNANIMOUS = "unanimous"  # final: unanimous, and not drawn
     AGREED = "agreed"  # unanimous, waiting for the draw
@@ -50,7 +50,7 @@ def current_labels() -> QuerySet[Label]:
 
 
 def with_state(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
-    """Add `label_count`, `lowest`, `highest`, `flagged`, `decided`, `adjudicating` and `state`."""
+    """Add `label_count`, `lowest`, `highest`, `flagged`, `selected`, `decided`, `adjudicating` and `state`."""
     here = Q(trajectory=OuterRef("pk"))
     per_trajectory = (
         current_labels().filter(assignment__trajectory=OuterRef("pk")).order_by().values("assignment__trajectory")
@@ -64,17 +64,17 @@ def with_state(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
         selected=Subquery(SpotCheck.objects.filter(here).values("selected")),
         decided=Subquery(decided.values("verdict")[:1]),
         adjudicating=Exists(Adjudication.objects.filter(here, decided_at__isnull=True)),
-        # The number of the decision that was asked for, and of the last one that was made.
+        # The numbers of the adjudication that was requested and of the last one that was decided.
         asked_for=Coalesce(Subquery(Reopening.objects.filter(here).order_by("-revision").values("revision")[:1]), 0),
         answered=Coalesce(Subquery(decided.values("revision")[:1]), 0),
     ).annotate(state=_state())
 
 
 def with_waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
-    """Add to `with_state` what the adjudicators' queue orders by.
+    """Add the columns of `with_state`, and those by which the adjudicators' queue is sorted.
 
-    `different` is how many verdicts the labels have; `opened_by` is the key of the adjudicator who has it open, from
-    `opened_at`. `labelled_at`, `flagged_at`, `drawn_at` and `reopened_at` say when it last was. All null for none.
+    `different` counts the different verdicts of the labels; `opened_by` is the key of the adjudicator who opened it at
+    `opened_at`. `labelled_at` and `reopened_at` are the last times, `flagged_at` is the first. Null for none.
     """
     here = Q(trajectory=OuterRef("pk"))
     current = current_labels().filter(assignment__trajectory=OuterRef("pk")).order_by()
@@ -111,9 +111,9 @@ def state_of(trajectory: Trajectory) -> State:
 
 
 def final_verdict(annotated: Any) -> Verdict | None:
-    """The deciding verdict of a trajectory from `with_state`; None while it is not final.
+    """Return the final verdict of a trajectory from `with_state`; None while it is not final.
 
-    Unanimous and not drawn: that label. Anything else: the adjudication. A majority is never final by itself.
+    It is the unanimous label if the trajectory was not drawn, and otherwise the adjudication, never a majority alone.
     """
     if annotated.state == State.ADJUDICATED:
         return Verdict(annotated.decided)

@@ -1,4 +1,4 @@
-"""What an agent did: submissions, trajectories, steps, and the files that show it."""
+"""Submissions, trajectories, steps and their files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from annotation.records import AttachmentKind
 
 
 def new_seed() -> str:
-    """A seed for the next draw of the spot checks, unknown to everybody until it is recorded with that draw."""
+    """Return a seed for the next draw of spot checks, which is secret until it is recorded with that draw."""
     return secrets.token_hex(16)
 
 
 def seed_hash(seed: str) -> str:
-    """What is recorded before a draw, so that its seed cannot be another one afterwards: SHA-256, hex."""
+    """Return the SHA-256 (hex) that is recorded before a draw, so that its seed cannot change afterwards."""
     return hashlib.sha256(seed.encode()).hexdigest()
 
 
@@ -39,11 +39,11 @@ class Submission(models.Model):
     ``digest`` is the SHA-256 over the trajectories' digests: the same bytes uploaded twice are the same submission.
     A submission for ``practice`` takes no labels: its trajectories have known answers and train the annotators of the
     submissions that name it as their ``practice_set``. ``pass_mark`` is the share of right verdicts that a newcomer
-    needs there before getting real work; null turns that off. With a ``second_stage`` annotators may see what judges
-    say once their own label stands; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with
-    its labels and its chain of events: it is read and never changed. The submission that is a ``sample_of`` it has some
-    of its trajectories, which are labelled again by people who have seen nothing of those labels. ``import_report`` is
-    what the import said when the submission was made, as in its first event.
+    needs there before getting real work; null turns this off. With a ``second_stage``, annotators may see judgments
+    after their own label; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with its labels
+    and its chain of events; it is read-only. The submission that is a ``sample_of`` it has some or all of its
+    trajectories, for new labels by people who have not seen the first ones. ``import_report`` is the report of the
+    import that created the submission, as in its first event.
     """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="submissions")
@@ -69,7 +69,7 @@ class Submission(models.Model):
         ordering = ["-created_at", "-pk"]
         constraints = [
             models.UniqueConstraint(fields=["benchmark", "agent", "attempt"], name="submission_attempt_once"),
-            # A sample may be of all trajectories, and then has the same bytes as what it is a sample of.
+            # A sample may have all trajectories, and then has the same bytes as the audited submission.
             models.UniqueConstraint(
                 fields=["benchmark", "agent", "digest"],
                 condition=Q(sample_of__isnull=True),
@@ -92,12 +92,12 @@ class Submission(models.Model):
 
     @property
     def asks_attempt(self) -> bool:
-        """Whether annotators do the task themselves before they judge: version 2 of the protocol."""
+        """Return whether annotators do the task themselves before they judge: version 2 of the protocol."""
         return self.protocol_version >= 2
 
     @property
     def next_seed(self) -> str:
-        """SHA-256 of the seed of the next draw: all that is known of an audited one, which keeps it as its seed."""
+        """Return the SHA-256 of the next draw's seed. An audited submission has only this hash, stored as its seed."""
         return self.spot_check_seed if self.audited else seed_hash(self.spot_check_seed)
 
     def open_reports(self) -> int:
@@ -111,8 +111,8 @@ class Submission(models.Model):
 class Trajectory(models.Model):
     """One agent's attempt at one task.
 
-    ``open_slots`` is kept by triggers of the database as assignments come and go: the check constraint below thus
-    refuses an assignment more than ``required_labels``, whoever writes it, and the queue can order by it.
+    Database triggers update ``open_slots`` when assignments are added or deleted. So the check constraint below rejects
+    more assignments than ``required_labels``, from any code, and the queue can order by it.
     """
 
     submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="trajectories")
@@ -121,7 +121,7 @@ class Trajectory(models.Model):
     task_text = models.TextField(help_text="As the agent's files state it.")
     final_answer = models.TextField(null=True, blank=True)  # noqa: DJ001 - null is "none given", "" is an answer
     reference_length = models.PositiveIntegerField(null=True, blank=True)
-    source_format = models.CharField(max_length=32)  # of `formats.registry`, not as choices: no migrations
+    source_format = models.CharField(max_length=32)  # a name of `formats.registry`; choices would need migrations
     digest = models.CharField(max_length=64)
     warnings = models.JSONField(default=list)
     open_slots = models.PositiveSmallIntegerField()
@@ -146,7 +146,7 @@ class Trajectory(models.Model):
         ]
 
     def files(self) -> models.QuerySet[Attachment]:
-        """What came with it beside screenshots and kept pages, which the desk shows in their own places."""
+        """Return the attachments except cached pages, which the desk shows in their own place."""
         return self.attachments.exclude(kind=AttachmentKind.CACHED_PAGE)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class Trajectory(models.Model):
 
 
 class Screenshot(models.Model):
-    """An image by its content: ``sha256`` of the original bytes. Sizes in pixels and bytes.
+    """An image, identified by the ``sha256`` of its original bytes. Width and height in pixels, size in bytes.
 
     ``damaged_at`` is the time of the check that found the file damaged or missing. An intact file resets it to null.
     """
@@ -195,12 +195,12 @@ class StoreCheck(models.Model):
 
 
 class Redaction(models.Model):
-    """What a submission's evidence bundles cover of a screenshot: ``boxes`` are [x, y, width, height] in its pixels.
+    """Covered parts of a screenshot in evidence bundles: ``boxes`` are [x, y, width, height] in its pixels.
 
-    The newest ``revision`` holds, and one without boxes takes the redaction back. ``redacted`` is the SHA-256 of the
-    covered picture (a PNG of ``size`` bytes in the image store), empty without boxes. People in the review and judges
-    go on seeing the original, and its digest (``original``, SHA-256) stays in the records. There is no
-    `Screenshot` of it where the redaction came in an evidence bundle.
+    The newest ``revision`` applies; one without boxes removes the redaction. ``redacted`` is the SHA-256 of the covered
+    image (a PNG of ``size`` bytes in the image store), empty without boxes. People in the review and judges still see
+    the original, and its digest (``original``, SHA-256) stays in the records. If the redaction came in an evidence
+    bundle, the original has no `Screenshot`.
     """
 
     submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="redactions")
@@ -226,10 +226,10 @@ class Redaction(models.Model):
 
 
 class PictureChange(models.Model):
-    """Where a screenshot differs from the one before it: ``boxes`` are [x, y, width, height] in pixels of ``after``.
+    """Change of a screenshot from the previous one: ``boxes`` are [x, y, width, height] in pixels of ``after``.
 
-    Made when first asked for; the pictures never change, so neither does this. ``share`` is the part of the picture
-    that changed, 0 to 1. Null boxes: the two cannot be compared (their sizes differ too much).
+    Computed on first use, and never again because screenshots never change. ``share`` is the changed part of the
+    screenshot, 0 to 1. Null boxes: the two cannot be compared (their sizes differ too much).
     """
 
     before = models.ForeignKey(Screenshot, on_delete=models.CASCADE, related_name="+")
@@ -247,8 +247,8 @@ class PictureChange(models.Model):
 class Step(models.Model):
     """Observation and action number ``index``, from 0. Clicks are in pixels of the agent's viewport.
 
-    ``withheld`` tells of a picture that an evidence bundle names and does not hold: sha256, size, width, height and
-    media_type, as stated there. The ``screenshot`` is then the covered one that came in its place, or none.
+    ``withheld`` describes a screenshot that an evidence bundle names but does not contain: sha256, size, width, height
+    and media_type, as stated there. ``screenshot`` is then the covered image that replaces it, or null.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="steps")
@@ -273,9 +273,9 @@ class Step(models.Model):
 
 
 class Attachment(models.Model):
-    """A file that came with a trajectory beside its screenshots, by its content.
+    """A file of a trajectory other than its screenshots, identified by its content.
 
-    A ``withheld`` one is named by an evidence bundle that does not hold it.
+    If it is ``withheld``, an evidence bundle names it but does not contain it.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="attachments")
@@ -287,7 +287,7 @@ class Attachment(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "name"], name="attachment_name_once")]
-        # Read by store_checks in the order of digests, and by screenshots.prune for each stored file.
+        # Serves store_checks, in the order of digests, and screenshots.prune, for each stored file.
         indexes = [models.Index(fields=["sha256"], name="attachment_sha256")]
 
     def __str__(self) -> str:
@@ -295,11 +295,11 @@ class Attachment(models.Model):
 
 
 class Arrival(models.Model):
-    """A file on its way in through the page or the API: who sent it, where it is kept, and how far a worker is.
+    """A file uploaded through the page or the API: its sender, its place in the store, and the progress of a worker.
 
-    ``stored_as`` is its name in the store, ``tries`` counts how often a worker began, ``done`` of ``total`` parts are
-    read. See `annotation.arrivals`. Messages name the ``thing`` that arrives, and the ``command`` that takes it, too;
-    it is kept in the ``folder`` of the store, with the ``suffix``.
+    ``stored_as`` is its name in the store, ``tries`` counts how often a worker started, and ``done`` of ``total`` parts
+    are read. See `annotation.arrivals`. Messages name the ``thing`` that is uploaded, and the ``command`` that also
+    imports it. The file is stored in ``folder``, with ``suffix``.
     """
 
     thing: ClassVar[str]
@@ -334,7 +334,7 @@ class Arrival(models.Model):
 
 
 class Upload(Arrival):
-    """A package on its way in through the web or the API, and its report when it has been read."""
+    """A package uploaded through the page or the API, and its report after it was read."""
 
     thing, command, folder = "package", "import_submission", "uploads"
 

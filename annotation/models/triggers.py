@@ -1,8 +1,8 @@
-"""The rules that only a trigger can hold, for PostgreSQL and SQLite: append-only rows, the number of slots, and that a
-failure names its step wherever there are steps, and no step that there is not.
+"""Triggers for rules that constraints cannot express, for PostgreSQL and SQLite.
 
-A migration that rebuilds one of these tables on SQLite drops its triggers; it must end with `install`. A test
-compares the triggers of a migrated database with this list.
+Rows are append-only, open slots are counted, and a failure names an existing step if the trajectory has steps. A
+migration that rebuilds one of these tables on SQLite drops its triggers, so it must end with `install`. A test compares
+the triggers of a migrated database with this list.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ APPEND_ONLY = {
     "annotation_flag": "",
     "annotation_reopening": "",
     "annotation_redaction": "",
-    "annotation_adjudication": "OLD.decided_at IS NOT NULL",  # an open one may still be decided, or left
+    "annotation_adjudication": "OLD.decided_at IS NOT NULL",  # open ones may still be decided or deleted
     "annotation_informedrevision": "OLD.decided_at IS NOT NULL",
 }
 
@@ -38,7 +38,7 @@ SLOTS = {
     ),
 }
 
-# By table, the trajectory of a new row. An answer has no steps, and then a failure needs none.
+# By table, the trajectory of a new row. An answer has no steps, so its failures need none.
 EXPLAINED = {
     "annotation_label": "(SELECT trajectory_id FROM annotation_assignment WHERE id = NEW.assignment_id)",
     "annotation_adjudication": "NEW.trajectory_id",
@@ -56,18 +56,18 @@ def names() -> list[str]:
 
 
 def _append_only() -> dict[str, str]:
-    """The tables of the append-only triggers by the triggers' names."""
+    """Return the tables of the append-only triggers by the triggers' names."""
     named = {f"{table}_append_only_{verb}": table for table in APPEND_ONLY for verb in ("update", "delete")}
     return named | {f"{table}_append_only_fill": table for table in FILLED_ONCE}
 
 
 def _explained() -> dict[str, str]:
-    """The tables of the triggers that ask a failure for its step, by the triggers' names."""
+    """Return the tables of the triggers that require the step of a failure, by the triggers' names."""
     return {f"{table}_names_its_step_{verb}": table for table in EXPLAINED for verb in ("insert", "update")}
 
 
 def install(apps: Any, schema_editor: Any) -> None:
-    """Create every trigger whose table exists already; safe to call again, as every migration that adds one does."""
+    """Create the triggers of all existing tables again; each migration that adds a trigger calls this."""
     remove(apps, schema_editor)
     make = _postgresql if schema_editor.connection.vendor == "postgresql" else _sqlite
     with schema_editor.connection.cursor() as cursor:
@@ -94,7 +94,7 @@ def _columns(cursor: Any, table: str) -> list[str]:
 
 
 def _guarded(present: set[str], columns: dict[str, list[str]]) -> list[tuple[str, str, str, str]]:
-    """Name, event, table and condition of the append-only triggers; ``columns`` are those of FILLED_ONCE."""
+    """Return name, event, table and condition of the append-only triggers; ``columns`` are those of FILLED_ONCE."""
     guarded = []
     for table, when in APPEND_ONLY.items():
         if table not in present:
@@ -143,7 +143,7 @@ END $$
 SLOT_TRIGGER = """
 CREATE TRIGGER {name} AFTER {verb} ON annotation_assignment FOR EACH ROW EXECUTE FUNCTION webverdict_{name}()
 """
-# A condition with a query is not allowed in WHEN there: the function asks.
+# PostgreSQL does not allow a query in WHEN, so the function checks the condition.
 STEP_FUNCTION = """
 CREATE OR REPLACE FUNCTION webverdict_{table}_step() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF {unexplained} THEN

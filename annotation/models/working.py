@@ -1,4 +1,4 @@
-"""Rows that are stored about people while they practise and work."""
+"""Data about people at work and in practice: drafts, active time, phrases and answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from annotation.records import Verdict
 
 
 class Draft(models.Model):
-    """What a person has entered but not submitted. It stays theirs when the lease ends.
+    """Input that a person has not submitted yet. It stays theirs when the lease ends.
 
-    ``version`` counts the saves, so that a second tab that saves over the first is noticed.
+    ``version`` counts the saves, to detect that a second tab would overwrite the first.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="drafts")
@@ -30,7 +30,7 @@ class Draft(models.Model):
 
 
 class Activity(models.Model):
-    """How long a person was active on a trajectory, and which steps they opened.
+    """Active time of a person on a trajectory, and the steps they opened.
 
     A second counts while the page is visible and something was pressed, moved, typed or scrolled in the last
     60 seconds; the server never counts more than the time since the last report (``last_at``). ``steps`` are the
@@ -46,7 +46,7 @@ class Activity(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "person"], name="one_activity_per_person")]
         indexes = [
-            # Read by the maintainer's page: who is at work.
+            # Serves "Active now" on the progress page.
             models.Index(fields=["last_at"], name="activity_last_at"),
         ]
 
@@ -68,10 +68,10 @@ class Phrase(models.Model):
 
 
 class KnownAnswer(models.Model):
-    """The right label of a trajectory and the reasons, as a maintainer has entered them.
+    """The right label of a trajectory and the reasons, entered by a maintainer.
 
-    In a practice set it is shown after the answer; in a submission under review it makes the trajectory a gold item,
-    which nobody but the maintainer can tell from the others. ``findings`` maps the key point's id (text) to its
+    In a practice set it is shown after the answer. In a submission under review it makes the trajectory a gold item,
+    which only the maintainer can distinguish from the others. ``findings`` maps the key point's id (text) to its
     finding.
     """
 
@@ -92,7 +92,7 @@ class KnownAnswer(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.get_verdict_display()} is right"
+        return f"{self.get_verdict_display()} is correct"
 
 
 class PracticeAnswer(models.Model):

@@ -150,8 +150,8 @@ def test_a_cited_step_is_shown_in_the_viewer(desk: Page) -> None:
 def test_a_report_is_sent_without_leaving_what_is_typed(desk: Page) -> None:
     desk.locator("[name=reasoning]").fill("half a thought")
     desk.locator("summary", has_text="Guideline unclear").click()
-    desk.get_by_label("What is unclear, and which readings are possible?").fill("Is 15.6 GB 16 GB?")
-    desk.get_by_label("What is unclear, and which readings are possible?").press("Enter")
+    desk.get_by_label("What is unclear, and how can it be read?").fill("Is 15.6 GB 16 GB?")
+    desk.get_by_label("What is unclear, and how can it be read?").press("Enter")
 
     expect(desk.get_by_text(re.compile("^Sent to the maintainer"))).to_be_visible()
     expect(desk.locator("[name=reasoning]")).to_have_value("half a thought")

@@ -254,9 +254,9 @@ def test_hostile_answers_and_pages_are_shown_as_text(alice: Client, held: Trajec
 
 def test_pages_that_the_store_has_lost_are_said_to_be_lost(alice: Client, held: Trajectory) -> None:
     Attachment.objects.filter(name__endswith=".txt").update(sha256="0" * 64)
-    assert "the store does not answer" in shown(alice, held, "?page=1&show=text")
+    assert "the file store does not answer" in shown(alice, held, "?page=1&show=text")
     Attachment.objects.filter(name="pages/index.json").update(sha256="0" * 64)
-    assert "does not hand out the kept pages" in shown(alice, held)
+    assert "The file store does not answer." in shown(alice, held)
 
 
 @pytest.mark.parametrize("given", [None, "", "Plain words."])

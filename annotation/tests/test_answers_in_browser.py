@@ -78,7 +78,7 @@ def test_keys_of_steps_do_nothing_and_navigating_writes_nothing(desk: Page) -> N
         desk.keyboard.press(key)
     desk.keyboard.press("?")
     sheet = desk.locator("#keys")
-    expect(sheet).to_contain_text("open the next kept page")
+    expect(sheet).to_contain_text("open the next stored page")
     expect(sheet).not_to_contain_text("step")
     assert desk.locator("#label-form input[type=radio]:checked").count() == 0
     expect(desk.locator("#saved")).to_have_text("nothing to save")
@@ -92,7 +92,7 @@ def test_a_number_in_the_text_opens_its_page_and_one_that_was_not_kept_leads_to_
     expect(desk.locator(".sources [aria-current]")).to_have_count(1)
     desk.locator(".prose .cited").nth(2).click()
     expect(desk.locator("#cited-3")).to_be_focused()
-    expect(desk.locator("#announce")).to_have_text("Page 3 was not kept")
+    expect(desk.locator("#announce")).to_have_text("Page 3 was not stored")
     expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
     desk.reload()
     expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()

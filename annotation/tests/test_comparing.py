@@ -54,7 +54,7 @@ def test_further_types_and_missing_evidence_have_a_row_when_somebody_names_them(
     more = {"further_failure_types": ("loop", "hallucination"), "evidence_missing": (2, 0)}
     found = labelled(people, trajectory, {"verdict": 0, **more}, {"verdict": 0}, {"verdict": 0})
 
-    assert found.row("Also failed by").cells[0].text == "Hallucination, Loop or no progress"
+    assert found.row("Further failure types").cells[0].text == "Hallucination, Loop or no progress"
     assert found.row("Evidence missing").cells[0].steps == (0, 2)
     assert [cell.lit for cell in found.row("Evidence missing").cells] == [True, False, False]
     assert "Cause" not in [row.title for row in found.rows]

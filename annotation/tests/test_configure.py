@@ -71,7 +71,7 @@ def test_what_labels_are_made_under_is_fixed_by_the_first_assignment(
 ) -> None:
     workflow.claim(people["alice"], submission)
 
-    with pytest.raises(workflow.Conflict, match="A trajectory is reserved"):
+    with pytest.raises(workflow.Conflict, match="A trajectory is already reserved"):
         workflow.configure(people["mira"], submission, **change)
 
 
@@ -89,7 +89,7 @@ def test_the_spot_check_rate_is_fixed_by_the_first_draw(people: dict[str, Person
     workflow.configure(people["mira"], submission, spot_check_rate=0.5)
     workflow.draw_spot_checks(people["mira"], submission)
 
-    with pytest.raises(workflow.Conflict, match="have been drawn"):
+    with pytest.raises(workflow.Conflict, match="have already been drawn"):
         workflow.configure(people["mira"], submission, spot_check_rate=0.0)
 
 
@@ -141,9 +141,9 @@ def test_a_practice_set_that_is_in_use_stays_one(
 ) -> None:
     workflow.configure(people["mira"], submission, practice_set=practice)
 
-    with pytest.raises(workflow.Conflict, match="names it as its practice set"):
+    with pytest.raises(workflow.Conflict, match="uses it as its practice set"):
         workflow.configure(people["mira"], practice, practice=False)
-    with pytest.raises(workflow.Incomplete, match="no practice set and no pass mark of its own"):
+    with pytest.raises(workflow.Incomplete, match="cannot have its own practice set or pass mark"):
         workflow.configure(people["mira"], submission, practice=True)
 
 
@@ -156,7 +156,7 @@ def test_what_somebody_has_practised_on_never_takes_labels(people: dict[str, Per
         answered_at=practice.created_at,
     )
 
-    with pytest.raises(workflow.Conflict, match="Somebody has practised on it"):
+    with pytest.raises(workflow.Conflict, match="A person has already practised on it"):
         workflow.configure(people["mira"], practice, practice=False)
 
 
@@ -205,7 +205,7 @@ def test_the_page_speaks_in_percent(mira: Client, submission: Submission, practi
 def test_the_same_form_sent_again_changes_nothing(mira: Client, submission: Submission) -> None:
     page = mira.post(reverse("configure", args=[submission.pk]), FORM, follow=True).content.decode()
 
-    assert "No setting was changed" in page
+    assert "Nothing was changed" in page
     assert configured(submission) == []
 
 
@@ -224,7 +224,7 @@ def test_what_is_fixed_is_shown_with_its_reason_and_posting_it_changes_nothing(
 ) -> None:
     workflow.claim(people["alice"], submission)
     page = mira.get(reverse("submission-settings", args=[submission.pk])).content.decode()
-    assert "A trajectory is reserved or labelled" in page
+    assert "A trajectory is already reserved or labelled" in page
 
     mira.post(reverse("configure", args=[submission.pk]), FORM | {"required_labels": "5", "spot_check_rate": "20"})
     submission.refresh_from_db()

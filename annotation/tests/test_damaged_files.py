@@ -72,7 +72,7 @@ def damage(trajectory: Trajectory, index: int = 0) -> str:
 
 
 @pytest.mark.parametrize("kind", ["thumbnail", "display", "full"])
-@pytest.mark.parametrize("how", ["flipped", "truncated", "another picture"])
+@pytest.mark.parametrize("how", ["flipped", "truncated", "differs from the digest in its name"])
 def test_damaged_screenshot_is_answered_with_a_placeholder_that_is_not_cached(
     alice: Client, held: Trajectory, kind: str, how: str
 ) -> None:
@@ -138,7 +138,7 @@ def test_rendition_of_an_earlier_version_is_rendered_again(alice: Client, held: 
     """It has no digest of its own, so that it may show anything."""
     sha256 = held.steps.get(index=0).screenshot.sha256
     name = f"renditions/display/{sha256[:2]}/{sha256}"
-    default_storage.save(name, ContentFile(b"another picture"))
+    default_storage.save(name, ContentFile(b"differs from the digest in its name"))
     response = alice.get(reverse("picture", args=[held.pk, 0, "display"]))
     assert Image.open(io.BytesIO(response.content)).width == 320
 

@@ -233,7 +233,7 @@ def test_the_demo_people_are_given_work_at_once_and_a_newcomer_practises_first(t
         assert workflow.claim(Person.objects.get(username=name), hasty) is not None
     nina = testing.person("nina")
     workflow.add_member(Person.objects.get(username="mira"), hasty, nina, "annotator")
-    with pytest.raises(workflow.Conflict, match="Practise first"):
+    with pytest.raises(workflow.Conflict, match="Pass the practice set first"):
         workflow.claim(nina, hasty)
 
 

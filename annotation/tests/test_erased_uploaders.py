@@ -22,7 +22,7 @@ from config.tests.waiting import wait_until
 
 
 def erased(person: Person) -> None:
-    workflow.erase(person, person, "at their own wish")
+    workflow.erase(person, person, "at their own request")
 
 
 def closed(person: Person) -> None:

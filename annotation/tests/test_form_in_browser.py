@@ -96,7 +96,7 @@ def test_a_digit_binds_the_step_and_goes_through_the_findings(desk: Page) -> Non
 def test_a_digit_without_a_key_point_says_so_and_writes_nothing(desk: Page) -> None:
     pressed(desk, "9")
 
-    expect(desk.locator("#announce")).to_have_text("There is no key point 9")
+    expect(desk.locator("#announce")).to_have_text("Key point 9 does not exist")
     expect(desk.locator("#saved")).to_have_text("nothing to save")
 
 
@@ -230,7 +230,7 @@ def test_what_is_missing_leads_to_its_field_even_in_a_closed_part(
     open_desk(page, live_server.url, held)
     page.locator(".attempt > summary").click()
     for words, field in (
-        ("Note the way you did the task.", "f-attempt_notes"),
+        ("Describe how you did the task.", "f-attempt_notes"),
         ("Write the reasoning, referring to the criteria.", "f-reasoning"),
         ("Choose a verdict.", "f-verdict"),
     ):
@@ -294,7 +294,7 @@ def test_phrases_are_kept_from_a_selection_and_inserted_at_the_cursor(desk: Page
     field.fill("The range is wider. Step 3.")
     field.evaluate("field => field.setSelectionRange(0, 19)")
     pressed(desk, "Escape", "p")
-    desk.get_by_role("button", name="Keep the selected words as a phrase").click()
+    desk.get_by_role("button", name="Save the selected words as a phrase").click()
     expect(desk.locator("#phrases [role=status]")).to_have_text("Kept.")
     assert Phrase.objects.get().text == "The range is wider."
 

@@ -272,7 +272,7 @@ def test_pictures_become_links_and_headings_stand_below_those_of_the_page():
     assert "<h4>Five</h4>" in said
     assert "<img" not in said
     assert (
-        '<a href="https://a.example/lamp.png" rel="nofollow noreferrer noopener" target="_blank">[picture: a lamp]'
+        '<a href="https://a.example/lamp.png" rel="nofollow noreferrer noopener" target="_blank">[image: a lamp]'
         in said
     )
 
@@ -314,7 +314,7 @@ def test_the_text_of_a_pdf_is_read():
 
 @pytest.mark.parametrize("data", [b"", b"%PDF-1.7\nbroken", pdf("x")[:200]])
 def test_a_pdf_that_cannot_be_read_says_why(data):
-    with pytest.raises(pdf_text.NoText, match="broken or needs a password"):
+    with pytest.raises(pdf_text.NoText, match="damaged or needs a password"):
         pdf_text.text_of(data)
 
 

@@ -96,7 +96,7 @@ def test_tampered_traces_are_redacted_or_refused_and_nothing_else(data):
         (b'{"log":{"entries":[{"request":{"headers":{}}}]}}', "har_invalid", "headers: must be a list, not an object"),
         (b'{"log":{"entries":[{"request":{"headers":[1]}}]}}', "har_invalid", "headers[0]: must be an object"),
         (b'{"log":{"entries":[{"request":{},"response":{"status":"ok"}}]}}', "har_invalid", "status: must be a whole"),
-        (b'{"log":{"entries":[', "json_invalid", "ends too early; copy it whole, or record it again"),
+        (b'{"log":{"entries":[', "json_invalid", "ends too early; copy the whole file, or record it again"),
         (b'{"log":{"entries":[{"request":{}}', "json_invalid", "ends too early"),
         (b'{"log":{"entries":[{"request":{}},]}}', "json_invalid", "after entry 1"),
         (b'{"log":{"entries":[]}} x', "json_invalid", "is not valid JSON"),
@@ -235,7 +235,7 @@ def test_damaged_gzip_data_is_named():
     ("files", "code_of_it", "says"),
     [
         ({}, "trace_zip_invalid", "has no *.network file; record it with context.tracing.start"),
-        ({"a.txt": b"x"}, "trace_zip_invalid", "is no Playwright trace"),
+        ({"a.txt": b"x"}, "trace_zip_invalid", "is not a Playwright trace"),
         ({"../trace.network": b""}, "path_outside", "is not a plain path"),
         ({"trace.network": b"{", "a.txt": b""}, "json_invalid", "trace.network, line 1 is not valid JSON"),
         ({"trace.network": b'{"type":"resource-snapshot"}'}, "har_invalid", "line 1: snapshot must be an object"),

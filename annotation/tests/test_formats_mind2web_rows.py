@@ -109,7 +109,7 @@ def test_a_step_without_a_row_is_warned_of_and_the_others_know_their_place(tmp_p
     report, folder = converted(tmp_path, [row(0), row(2)])
 
     assert [(task, one.code) for task, one in report.warnings] == [("task-1", "steps_missing")]
-    assert "1 of 3 steps: 1." in report.warnings[0][1].message
+    assert "1 of 3 steps have no row: 1." in report.warnings[0][1].message
     assert [step["action"] for step in result(folder)["steps"]] == [ACTIONS[0], ACTIONS[2]]
     assert reference(folder, 1).index == 2
 

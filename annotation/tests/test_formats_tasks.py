@@ -173,7 +173,7 @@ def test_tasks_of_webarena_verified_are_read_by_their_number_and_intent():
         ({"task_id": -1}, "task_id must be text or a whole number from 0"),
         ({"task_id": 1.0}, "task_id must be text or a whole number from 0"),
         ({"task_id": 2**31}, "task_id must be text or a whole number from 0"),
-        ({"task_id": "a b"}, "task_id 'a b' may only have letters"),
+        ({"task_id": "a b"}, "task_id 'a b' may only contain letters"),
         ({"intent": " "}, "(task 0): intent is empty"),
         ({"intent": 5}, "(task 0): intent must be text, not a whole number"),
         ({"start_urls": "__SHOP__"}, "start_urls must be a list of texts"),

@@ -157,11 +157,11 @@ def test_command_says_that_a_dry_run_saved_nothing(shops: Benchmark, tmp_path: P
     folder = two_of_nine_are_good(tmp_path / "package")
 
     says = run(folder, dry_run=True, keep_valid=True)
-    assert says == "2 trajectories would be accepted (dry run, nothing was saved), 7 refused, 0 warnings."
+    assert says == "2 trajectories would be accepted (dry run, nothing was saved), 7 rejected, 0 warnings."
 
 
 def test_command_says_how_many_are_valid_when_it_refuses(shops: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"2 valid, 7 refused; nothing was imported\. .*--keep-valid"):
+    with pytest.raises(CommandError, match=r"2 valid, 7 rejected; nothing was imported\. .*--keep-valid"):
         run(two_of_nine_are_good(tmp_path / "package"))
 
 

@@ -1,4 +1,4 @@
-"""Importing rows of Multimodal-Mind2Web by page and by API: their tasks, then an upload of the rows themselves."""
+"""Importing rows from Multimodal-Mind2Web by page and by API: their tasks, then an upload of the rows themselves."""
 
 from __future__ import annotations
 

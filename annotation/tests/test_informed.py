@@ -67,9 +67,9 @@ def test_the_blind_label_is_neither_revised_nor_undone_nor_flagged_after_the_loo
     trajectory: Trajectory, people: People
 ) -> None:
     workflow.show_judgments(people["alice"], trajectory, SHOWN)
-    with pytest.raises(Conflict, match="your blind label stays as it is"):
+    with pytest.raises(Conflict, match="Your blind label can no longer change"):
         workflow.revise(people["alice"], trajectory, testing.content(trajectory, 0), "undone right after submitting")
-    with pytest.raises(Conflict, match="not flagged any more"):
+    with pytest.raises(Conflict, match="no longer be flagged"):
         workflow.flag(people["alice"], trajectory, "The judge is right.")
     assert Label.objects.count() == 1
     assert not trajectory.flags.exists()
@@ -98,7 +98,7 @@ def test_nobody_but_annotators_look(trajectory: Trajectory, people: People, name
 def test_there_is_nothing_to_look_at_without_a_judgment_or_without_the_stage(
     trajectory: Trajectory, people: People
 ) -> None:
-    with pytest.raises(Conflict, match="There is no judgment to show you yet"):
+    with pytest.raises(Conflict, match="There are no judgments to show"):
         workflow.show_judgments(people["alice"], trajectory, [])
     workflow.configure(people["mira"], trajectory.submission, second_stage=False)
     with pytest.raises(Conflict, match="no informed second stage"):
@@ -111,7 +111,7 @@ def test_there_is_nothing_to_look_at_without_a_judgment_or_without_the_stage(
 
 def test_keeping_needs_no_reason_and_changing_does(trajectory: Trajectory, people: People) -> None:
     workflow.show_judgments(people["alice"], trajectory, SHOWN)
-    with pytest.raises(Incomplete, match="needs a reason"):
+    with pytest.raises(Incomplete, match="Enter a reason"):
         workflow.change_verdict(people["alice"], trajectory, Verdict.FAILURE, "  ")
     kept = workflow.keep_verdict(people["alice"], trajectory)
     assert (kept.verdict, kept.changed, kept.reason) == (1, False, "")
@@ -135,11 +135,11 @@ def test_a_change_to_the_own_verdict_is_no_change(trajectory: Trajectory, people
 
 
 def test_one_decides_once_and_only_after_the_look(trajectory: Trajectory, people: People) -> None:
-    with pytest.raises(Conflict, match="Look at what the judges say first"):
+    with pytest.raises(Conflict, match="View the judgments first"):
         workflow.keep_verdict(people["alice"], trajectory)
     workflow.show_judgments(people["alice"], trajectory, SHOWN)
     workflow.keep_verdict(people["alice"], trajectory)
-    with pytest.raises(Conflict, match="decided already"):
+    with pytest.raises(Conflict, match="already decided"):
         workflow.change_verdict(people["alice"], trajectory, Verdict.FAILURE, "On second thoughts.")
 
 
@@ -287,7 +287,7 @@ def test_the_desk_offers_no_revision_and_no_undo_after_the_look(
         assert "Your label stays as it is." in shown
     answer = client.post(reverse("revise", args=[trajectory.pk]), {"verdict": "0", "reason": "x"})
     assert answer.status_code == 409
-    assert "stays as it is" in answer.content.decode()
+    assert "can no longer change" in answer.content.decode()
     assert Label.objects.count() == 1
 
 

@@ -146,7 +146,7 @@ def test_a_trajectory_is_matched_to_the_task_version_whose_text_it_has(shops, tm
     report, submission = read(tmp_path / "package", shops)
     ((_, warning),) = report.warnings
     assert warning.code == "task_outdated"
-    assert "the text of version 1, the latest is version 2" in warning.message
+    assert "judged by version 1, and the latest is version 2" in warning.message
     assert submission.trajectories.get().task.version == 1
     assert Task.objects.filter(external_id="task_0000").count() == 2
 

@@ -92,7 +92,7 @@ def test_what_is_no_trace_is_left_out_with_a_warning_and_the_rest_is_taken(packa
     assert {where: warning.code for where, warning in said.items()} == dict.fromkeys(
         ["a.har", "b.har.gz", "c.zip", "d.zip"], "attachment_unreadable"
     )
-    assert "is no Playwright trace: it has no *.network file" in said["c.zip"].message
+    assert "is not a Playwright trace: it has no *.network file" in said["c.zip"].message
     assert [kept.name for kept in Attachment.objects.filter(trajectory__submission=submission)] == ["network.har"]
 
 

@@ -117,7 +117,7 @@ def test_the_second_version_asks_to_do_the_task_first(
     assert all(path.name in page for path in PATHS)
     refused = alice.post(reverse("submit", args=[held.pk]), filled(held))
     assert refused.status_code == 400
-    assert "Say how many steps you needed yourself." in refused.content.decode()
+    assert "Enter how many steps you needed yourself." in refused.content.decode()
 
 
 def test_the_attempt_is_kept_with_the_label_and_folded_once_it_is_complete(
@@ -180,7 +180,7 @@ def test_phrases_have_an_end(alice: Client, people: dict[str, Person]) -> None:
 
     refused = alice.post(reverse("add-phrase"), {"text": "one more"}, **JSON)
     assert refused.status_code == 400
-    assert "delete one first" in refused.json()["problem"]
+    assert "Delete one first" in refused.json()["problem"]
     assert alice.post(reverse("add-phrase"), {"text": "phrase 3"}).status_code == 302
     assert alice.post(reverse("add-phrase"), {"text": "x" * 501}).status_code == 400
     assert Phrase.objects.count() == MOST_PHRASES

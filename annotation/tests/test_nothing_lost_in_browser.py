@@ -61,7 +61,7 @@ def test_what_was_never_saved_is_back_after_a_crash(desk: Page, live_server: Any
 
     expect(reasoning(again)).to_have_value(TEXT)
     expect(again.locator("[name=verdict]:checked")).to_have_value("0")
-    expect(again.locator("#notices")).to_have_text(re.compile(r"Restored what was not saved: \d\d:\d\d:\d\d"))
+    expect(again.locator("#notices")).to_have_text(re.compile(r"Restored unsaved text from \d\d:\d\d:\d\d"))
     expect(again.locator("#saved")).to_have_text(SAVED)
     assert Draft.objects.get().content["reasoning"] == TEXT
     assert copies(again) == 0

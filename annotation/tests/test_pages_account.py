@@ -117,7 +117,7 @@ def test_an_invitation_of_a_known_name_is_refused_in_the_form(
     response = client.post(reverse("invite", args=[submission.pk]), INVITATION | {"new-username": "ALICE"})
 
     assert response.status_code == 400
-    assert "There is an account of this name" in response.content.decode()
+    assert "An account with this name exists" in response.content.decode()
     assert Membership.objects.filter(submission=submission).count() == 5
 
 

@@ -114,7 +114,7 @@ def test_a_refused_form_stays_and_walking_goes_on_from_there(desk: Page, held: T
     expect(desk.locator("#stage")).to_have_attribute("data-index", "1")
     desk.keyboard.press("f")
     desk.keyboard.press("Control+Enter")
-    expect(desk.get_by_role("alert")).to_contain_text("Name the step where it failed.")
+    expect(desk.get_by_role("alert")).to_contain_text("Enter the step where it failed.")
     expect(desk.locator("#saved")).to_have_text(re.compile(r"saved \d\d"))
     desk.keyboard.press("j")
 
@@ -158,7 +158,7 @@ def test_the_desk_works_without_script(
     page.get_by_role("radio", name="Not executable").check(force=True)
     page.get_by_label("Reasoning").fill("A wall.")
     page.get_by_role("button", name="Submit and next").click()
-    expect(page.get_by_role("alert")).to_contain_text("Say why nobody could have done the task.")
+    expect(page.get_by_role("alert")).to_contain_text("Choose why nobody could have done the task.")
 
     page.get_by_label("Cause").select_option("blocked")
     page.get_by_role("button", name="Submit and next").click()

@@ -198,8 +198,8 @@ def test_what_blocks_the_freeze_leads_to_the_trajectories(
     workflow.open_adjudication(people["carol"], submission.trajectories.get(position=0))
     page = mira.get(reverse("submission", args=[submission.pk])).content.decode()
 
-    assert '<a href="?state=dispute#matrix">1 dispute</a>: an adjudicator decides' in page
-    assert '<a href="?state=agreed#matrix">1 agreed</a>: the spot checks are drawn' in page
+    assert '<a href="?state=dispute#matrix">1 dispute</a>: an adjudicator must decide' in page
+    assert '<a href="?state=agreed#matrix">1 agreed</a>: the spot checks must be drawn' in page
     assert shown(mira, submission, state="agreed") == ["task_0001"]
     assert shown(mira, submission, state="opened, undecided") == ["task_0000"]
 
@@ -274,7 +274,7 @@ def test_somebody_who_left_is_let_back_in_with_their_pseudonym(
     assert reverse("reactivate-person", args=there) in mira.get(reverse("people", args=there[:1])).content.decode()
     page = mira.post(reverse("reactivate-person", args=there), follow=True).content.decode()
 
-    assert "bob takes part again as annotator, A2." in page
+    assert "bob was reactivated as annotator, A2." in page
     member = Membership.objects.get(submission=submission, person=people["bob"])
     assert (member.role, member.pseudonym, member.deactivated_at) == ("annotator", "A2", None)
     assert Event.objects.filter(submission=submission, kind="member_reactivated").count() == 1

@@ -75,12 +75,12 @@ def test_the_work_page_tells_a_newcomer_to_practise_and_how_far_they_are(
     alice: Client, submission: Submission, items: list[Trajectory]
 ) -> None:
     page = text(alice.get(reverse("work", args=[submission.pk])))
-    assert "Practise first: 0 of 2 answered" in page
+    assert "Pass the practice set first: 0 of 2 answered" in page
     assert reverse("practice", args=[submission.pk]) in page
     assert reverse("next-trajectory", args=[submission.pk]) not in page
 
     send(alice, submission, items[0], 1)
-    assert "Practise first: 1 of 2 answered" in text(alice.get(reverse("work", args=[submission.pk])))
+    assert "Pass the practice set first: 1 of 2 answered" in text(alice.get(reverse("work", args=[submission.pk])))
 
 
 def test_a_newcomer_who_asks_for_work_all_the_same_is_refused(
@@ -88,7 +88,7 @@ def test_a_newcomer_who_asks_for_work_all_the_same_is_refused(
 ) -> None:
     refused = alice.post(reverse("next-trajectory", args=[submission.pk]))
     assert refused.status_code == 409
-    assert "Practise first" in text(refused)
+    assert "Pass the practice set first" in text(refused)
 
 
 def test_the_work_page_is_as_ever_without_practice(alice: Client, submission: Submission) -> None:
@@ -340,7 +340,7 @@ def test_who_worked_before_is_told_that_practice_is_up_to_them(
 
     work = text(alice.get(reverse("work", args=[submission.pk])))
     assert reverse("next-trajectory", args=[submission.pk]) in work
-    assert "Practise first" not in work
+    assert "Pass the practice set first" not in work
     assert "real work is open to you" in text(alice.get(reverse("practice", args=[submission.pk])))
 
 
@@ -398,7 +398,7 @@ def test_a_known_answer_after_the_first_label_is_a_conflict_and_the_page_says_wh
     address = reverse("known-answer", args=[trajectory.pk])
 
     page = text(mira.get(address))
-    assert "has to be there before it" in page
+    assert "must be set before the first label" in page
     assert 'id="label-form"' not in page
     assert mira.post(address, filled(trajectory)).status_code == 409
     assert "too late" in text(mira.get(reverse("gold", args=[submission.pk])))

@@ -54,7 +54,7 @@ def test_pictures_at_double_scale_have_the_mark_at_double_coordinates_and_say_so
 
     page = desk(alice, held, 1)
     assert 'cx="202.0" cy="102.0"' in page
-    assert "taken at double scale: they are 2560 pixels wide" in page
+    assert "treated as double scale: they are 2560 pixels wide" in page
     assert 'class="mark unsure"' in page
 
 
@@ -72,13 +72,13 @@ def test_one_click_off_its_picture_makes_all_marks_doubtful(alice: Client, held:
 
     page = desk(alice, held, 1)
     assert 'class="mark unsure"' in page
-    assert "A click of this trajectory lies off its picture" in page
+    assert "A click of this trajectory lies outside its screenshot" in page
 
 
 def test_a_mark_on_a_whole_page_is_doubtful(alice: Client, held: Trajectory) -> None:
     sized(held, 320, 2000)
 
-    assert "right only if the page was not scrolled" in desk(alice, held, 1)
+    assert "correct only if the page was not scrolled" in desk(alice, held, 1)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_the_command_replaces_no_file_and_knows_its_people(people, tmp_path):
     with pytest.raises(CommandError, match="File exists"):
         call_command("export_person", "bob", "--output", str(path))
     assert path.read_text() == "mine"
-    with pytest.raises(CommandError, match="no person nobody"):
+    with pytest.raises(CommandError, match="The person nobody does not exist"):
         call_command("export_person", "nobody", "--output", str(tmp_path / "other.json"))
 
 

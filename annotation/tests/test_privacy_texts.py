@@ -140,7 +140,7 @@ def test_the_page_tells_of_texts_and_asks_for_a_yes(texts, people, bob):
     """Without the places of others: bob must not learn on it who labelled what."""
     client = signed_in(bob)
     page = client.get(reverse("erasing")).content.decode()
-    assert f"2 in submission {texts.pk} (label of A2 on task_0000, 1 of others)" in page
+    assert f"2 in submission {texts.pk} (label of A2 on task_0000, 1 by other people)" in page
     assert "A1 on" not in page
     assert 'name="accept_texts"' in page
     answer = client.post(reverse("erase-account"), {"password": testing.PASSWORD})
@@ -149,7 +149,7 @@ def test_the_page_tells_of_texts_and_asks_for_a_yes(texts, people, bob):
     assert "A1 on" not in answer.content.decode()
     assert Person.objects.filter(last_name=NAME).exists()
     done = client.post(reverse("erase-account"), {"password": testing.PASSWORD, "accept_texts": "1"}, follow=True)
-    assert "Your account is erased." in done.content.decode()
+    assert "Your account has been erased." in done.content.decode()
     assert not Person.objects.filter(last_name=NAME).exists()
 
 

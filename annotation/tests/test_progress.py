@@ -124,12 +124,12 @@ def test_a_correction_is_no_second_label(cast: dict[str, Person], bare: Submissi
 @pytest.mark.parametrize(
     ("remaining", "per_hour", "says"),
     [
-        (0, 0.0, "All labels are in."),
-        (5, 0.0, "No estimate: no label came in during the last 7 days."),
-        (1, 2.0, "At this pace in about an hour."),
-        (20, 2.0, "At this pace in about 10 hours, Friday around 22:00 UTC."),
-        (240, 2.0, "At this pace in about 5 days, around Wednesday, 25 November."),
-        (900, 0.01, "At this pace it takes more than a year."),
+        (0, 0.0, "All labels are submitted."),
+        (5, 0.0, "No estimate: no labels in the last 7 days."),
+        (1, 2.0, "About an hour at this pace."),
+        (20, 2.0, "About 10 hours at this pace, until Friday, about 22:00 UTC."),
+        (240, 2.0, "About 5 days at this pace, until Wednesday, 25 November."),
+        (900, 0.01, "More than a year at this pace."),
     ],
 )
 def test_the_estimate_is_said_in_words(remaining: int, per_hour: float, says: str) -> None:

@@ -32,7 +32,7 @@ def open_editor(page: Page, url: str, step: Step) -> None:
     assert Person.objects.filter(username="mira").exists()
     sign_in(page, url, "mira")
     page.goto(f"{url}{reverse('submission-trajectory', args=[step.trajectory_id])}?step={step.index}")
-    page.get_by_role("link", name="redact this picture").click()
+    page.get_by_role("link", name="redact this screenshot").click()
     page.wait_for_url(re.compile("/redaction$"))
 
 
@@ -80,9 +80,9 @@ def test_a_box_is_drawn_moved_and_saved_with_the_mouse(editor: Page, step: Step)
     drag(editor, (130, 60), (400, 300))  # beyond the edge it stays within the picture
     assert rows(editor) == [[260, 160, 60, 40]]
     save(editor)
-    expect(editor.get_by_text("carry the picture with 1 box covered")).to_be_visible()
+    expect(editor.get_by_text("contain the screenshot with 1 box covered")).to_be_visible()
     assert [row.boxes for row in Redaction.objects.all()] == [[[260, 160, 60, 40]]]
-    covered = editor.get_by_alt_text("The picture with its boxes black")
+    covered = editor.get_by_alt_text("The screenshot with its boxes black")
     expect(covered).to_be_visible()
     assert covered.evaluate("async (image) => { await image.decode(); return image.naturalWidth }") == 320
     assert rows(editor) == [[260, 160, 60, 40]]
@@ -110,17 +110,17 @@ def test_everything_goes_by_keyboard(editor: Page, step: Step) -> None:
     expect(editor.get_by_role("button", name="Add a box")).to_be_focused()
     expect(editor.get_by_text("Box 1 removed")).to_be_visible()
     save(editor, "It is a statue.")
-    expect(editor.get_by_text("The redaction is taken back.")).to_be_visible()
+    expect(editor.get_by_text("Redaction removed.")).to_be_visible()
     assert redactions.map_redacted(step.trajectory.submission) == {}
 
 
 def test_what_was_refused_is_told_and_kept(editor: Page) -> None:
     drag(editor, (100, 50), (160, 90))
     save(editor, " ")
-    expect(editor.get_by_role("alert")).to_contain_text("Say why")
+    expect(editor.get_by_role("alert")).to_contain_text("Enter a reason")
     reason = editor.get_by_label("Why?")
     expect(reason).to_have_attribute("aria-invalid", "true")
-    expect(reason).to_have_accessible_description(re.compile("Say why"))
+    expect(reason).to_have_accessible_description(re.compile("Enter a reason"))
     assert rows(editor) == [[100, 50, 60, 40]]
     expect(shapes(editor)).to_have_count(1)
 

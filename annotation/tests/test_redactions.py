@@ -182,7 +182,7 @@ def test_boxes_that_cannot_be_are_refused(redact, wrong):
 
 
 def test_a_redaction_needs_a_reason_and_a_change(redact):
-    with pytest.raises(Incomplete, match="Say why"):
+    with pytest.raises(Incomplete, match="Enter a reason"):
         redact(reason=" ")
     redact()
     with pytest.raises(Conflict, match="already"):

@@ -76,7 +76,7 @@ def test_signing_in_again_in_place_saves_what_was_typed(desk: Page) -> None:
     end_session(desk)
     reasoning(desk).fill(TEXT)
     sign_in_again(desk, "a wrong password")
-    expect(dialog(desk).get_by_role("alert")).to_have_text("The password is not right.")
+    expect(dialog(desk).get_by_role("alert")).to_have_text("Wrong password.")
     expect(desk.locator("#saved")).to_have_text("not saved: signed out")
     sign_in_again(desk)
 

@@ -89,12 +89,12 @@ def test_a_practice_set_that_was_switched_on_after_the_page_was_loaded_gives_no_
 def test_a_newcomer_is_given_no_real_work_before_passing(
     alice: Person, submission: Submission, items: list[Trajectory]
 ) -> None:
-    with pytest.raises(Conflict, match="Practise first"):
+    with pytest.raises(Conflict, match="Pass the practice set first"):
         workflow.claim(alice, submission)
-    with pytest.raises(Conflict, match="Practise first"):
+    with pytest.raises(Conflict, match="Pass the practice set first"):
         workflow.claim_this(alice, submission.trajectories.get(position=0))
     answer_all(alice, submission, items[:2], 1, 0)  # the mark is reached, but the round is not over
-    with pytest.raises(Conflict, match="Practise first"):
+    with pytest.raises(Conflict, match="Pass the practice set first"):
         workflow.claim(alice, submission)
 
     answer(alice, submission, items[2], 0)
@@ -112,7 +112,7 @@ def test_a_newcomer_is_told_to_practise_even_where_no_work_is_left(
     nina = testing.person("nina")
     workflow.add_member(people["mira"], submission, nina, Membership.Role.ANNOTATOR)
 
-    with pytest.raises(Conflict, match="Practise first"):
+    with pytest.raises(Conflict, match="Pass the practice set first"):
         workflow.claim(nina, submission)
 
 
@@ -134,7 +134,7 @@ def test_a_practice_set_without_known_answers_admits_nobody(alice: Person, submi
     Submission.objects.filter(pk=submission.pk).update(practice_set=empty, pass_mark=0.0)
     submission.refresh_from_db()
 
-    with pytest.raises(Conflict, match="Practise first"):
+    with pytest.raises(Conflict, match="Pass the practice set first"):
         workflow.claim(alice, submission)
 
 
@@ -203,7 +203,7 @@ def test_an_answer_is_complete_like_a_label(alice: Person, submission: Submissio
 
 def test_an_item_is_answered_once_a_round(alice: Person, submission: Submission, items: list[Trajectory]) -> None:
     answer(alice, submission, items[0], 0)
-    with pytest.raises(Conflict, match="answered this one"):
+    with pytest.raises(Conflict, match="already answered this trajectory"):
         answer(alice, submission, items[0], 1)
     assert not PracticeAnswer.objects.get().right
 
@@ -220,7 +220,7 @@ def test_an_old_window_answers_nothing_in_a_new_round_by_accident(
     alice: Person, submission: Submission, items: list[Trajectory]
 ) -> None:
     answer_all(alice, submission, items, 0, 1, 0)  # all wrong: round 2 is open
-    with pytest.raises(Conflict, match="round is over"):
+    with pytest.raises(Conflict, match="round has ended"):
         answer(alice, submission, items[2], 1, 1)
     assert answer(alice, submission, items[2], 1, 2).round == 2
 

@@ -132,7 +132,7 @@ def test_space_goes_to_the_steps_not_opened_yet_and_comes_round(desk: Page, held
     pressed(desk, "Space")
     at(desk, 199)
     pressed(desk, "Space")
-    expect(desk.locator("#announce")).to_have_text("You have opened every step")
+    expect(desk.locator("#announce")).to_have_text("All steps are opened")
     at(desk, 199)
 
 
@@ -270,7 +270,7 @@ def test_without_a_picture_there_is_nothing_to_compare_and_that_is_said(desk: Pa
     desk.goto(desk.url + "?step=4")
     expect(desk.locator(".shot")).to_contain_text("The screenshot of this step is missing")
     pressed(desk, "d")
-    expect(desk.locator("#announce")).to_have_text("There is no picture before to compare with")
+    expect(desk.locator("#announce")).to_have_text("There is no previous screenshot to compare with")
 
 
 def test_pictures_take_turns_until_the_key_or_the_step(desk: Page) -> None:
@@ -292,9 +292,9 @@ def test_with_reduced_motion_each_press_swaps_and_nothing_moves_alone(desk: Page
     desk.emulate_media(reduced_motion="reduce")
     desk.goto(desk.url + "?step=20")
     pressed(desk, "b")
-    expect(desk.locator("#announce")).to_have_text("The picture before is shown")
+    expect(desk.locator("#announce")).to_have_text("Previous screenshot shown")
     pressed(desk, "b")
-    expect(desk.locator("#announce")).to_have_text("The picture of this step is shown")
+    expect(desk.locator("#announce")).to_have_text("Screenshot of this step shown")
     pressed(desk, "b")
     expect(desk.locator("#stage")).to_have_attribute("data-shows", "before")
 

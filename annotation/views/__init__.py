@@ -1,1 +1,1 @@
-"""The pages: each view authorises, checks a form, calls one verb, and renders."""
+"""Pages: each view authorises, validates a form, calls one transition, and renders."""

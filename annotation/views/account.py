@@ -1,4 +1,4 @@
-"""Sign-in, account, own data and its erasure, the page that a person starts from, and the page of operators."""
+"""Sign-in, account, own data and its erasure, the start page, and the operator's page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from annotation.models.people import MOST_TOKENS, PasswordWay
 from annotation.views.answers import Request, act, act_from, is_scripted, page
 from annotation.workflow import passwords
 
-MOST_PHRASES = 50  # of one person: more is no menu
-TOLD = timedelta(days=14)  # duration of the notice; the first sign-in may be that of the person who set the password
+MOST_PHRASES = 50  # of one person: a menu cannot show more
+TOLD = timedelta(days=14)  # longer than one sign-in, which may be that of the person who set the password
 WAYS = {
     PasswordWay.LINK: "with a link that an operator created",
     PasswordWay.ADMINISTRATION: "by an operator in the administration",
@@ -55,7 +55,7 @@ class SignIn(LoginView):
 
 
 class Join(PasswordResetConfirmView):
-    """The link of an invitation or for a forgotten password. Its holder sets the password and is signed in."""
+    """Link of an invitation or for a forgotten password: the visitor sets the password and is signed in."""
 
     template_name = "registration/join.html"
     success_url = reverse_lazy("start")
@@ -72,7 +72,7 @@ class Join(PasswordResetConfirmView):
 
 
 def _show_password_notice(request: HttpRequest) -> None:
-    """Show a notice to a person whose password another person set lately and who could thus act as them."""
+    """Show a notice if another person has recently set the password, and could thus act as this person."""
     for event in passwords.changes_by_others(cast(Person, request.user).pk).filter(at__gt=timezone.now() - TOLD):
         when, how = f"{event.at:%Y-%m-%d %H:%M} UTC", WAYS[event.payload["way"]]
         what_to_do = "If you did not ask for this, contact the maintainers of your submissions."
@@ -80,7 +80,7 @@ def _show_password_notice(request: HttpRequest) -> None:
 
 
 def locked_out(request: HttpRequest, response: Any = None, credentials: Any = None) -> HttpResponse:
-    """The answer to too many failed sign-ins (setting AXES_LOCKOUT_CALLABLE)."""
+    """Return 429 after too many failed sign-ins (setting AXES_LOCKOUT_CALLABLE)."""
     cool_off = get_cool_off(request)
     seconds = int(cool_off.total_seconds()) if cool_off else 0
     answer = render(request, "429.html", {"minutes": math.ceil(seconds / 60)}, status=429)
@@ -91,7 +91,7 @@ def locked_out(request: HttpRequest, response: Any = None, credentials: Any = No
 
 @page
 def start(request: Request) -> HttpResponse:
-    """Straight to what waits for the person; to the list when that is more than one thing."""
+    """Redirect to the person's only submission, or to a list if there are several or none."""
     memberships = list(access.memberships_of(request.user)[:2])
     if len(memberships) == 1:
         return redirect(START[Membership.Role(memberships[0].role)], memberships[0].submission_id)
@@ -170,16 +170,16 @@ def _issue_token(person: Person, form: TokenForm) -> str | None:
 def revoke_token(request: Request, pk: int) -> HttpResponse:
     token = access.token_for(request.user, pk)
     access.tokens_of(request.user).filter(pk=token.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
-    messages.success(request, "The token is revoked.")
+    messages.success(request, "Token revoked.")
     return redirect("account")
 
 
 @act
 def add_phrase(request: Request) -> HttpResponse:
-    """Keep a phrase; to a script all phrases of the person as JSON, or why it was not kept (400)."""
+    """Save a phrase; a script gets all phrases of the person as JSON, with the problem if it was not saved (400)."""
     form = PhraseForm(request.POST)
     if form.is_valid() and not _keep_phrase(request.user, form.cleaned_data["text"]):
-        form.add_error("text", f"You have {MOST_PHRASES} phrases; delete one first.")
+        form.add_error("text", f"You have {MOST_PHRASES} phrases. Delete one first.")
     if is_scripted(request):
         return JsonResponse(_phrases(request, form), status=200 if form.is_valid() else 400)
     if not form.is_valid():
@@ -189,7 +189,7 @@ def add_phrase(request: Request) -> HttpResponse:
 
 
 def _keep_phrase(person: Person, text: str) -> bool:
-    """Whether there was room for it; the same phrase twice is one."""
+    """Save the phrase unless it exists; return False if the person has too many."""
     with transaction.atomic():
         Person.objects.select_for_update().get(pk=person.pk)
         own = access.phrases_of(person)
@@ -207,7 +207,7 @@ def _phrases(request: Request, form: PhraseForm) -> dict[str, Any]:
 @act
 def delete_phrase(request: Request, pk: int) -> HttpResponse:
     access.phrase_for(request.user, pk).delete()
-    messages.success(request, "The phrase is deleted.")
+    messages.success(request, "Phrase deleted.")
     return redirect("account")
 
 
@@ -244,18 +244,18 @@ def erasing(request: Request) -> HttpResponse:
 
 @act_from("erasing")
 def erase(request: Request) -> HttpResponse:
-    """Erase the own account for good; the password shows that it is not somebody at an open screen."""
+    """Erase the person's own account; the password proves that it is not somebody at an unlocked screen."""
     if not password_limits.confirms_password(request, request.POST.get("password", "")):
-        return _erasing(request, "This is not your password. Nothing was erased.", 400)
+        return _erasing(request, "Wrong password. Nothing was erased.", 400)
     accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
     try:
-        workflow.erase(request.user, request.user, "at their own wish", **accepted)
+        workflow.erase(request.user, request.user, "at their own request", **accepted)
     except workflow.NamedInTexts as refusal:
         return _erasing(request, str(refusal), 409, wrong="accept-texts")
     except workflow.LastMaintainer as refusal:
         return _erasing(request, str(refusal), 409, wrong="accept-unmaintained")
     logout(request)
-    messages.success(request, "Your account is erased.")
+    messages.success(request, "Your account has been erased.")
     return redirect("sign-in")
 
 

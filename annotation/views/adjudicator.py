@@ -1,4 +1,4 @@
-"""The adjudicator's pages: what waits, hardest first, and the desk, with the labels where they may be seen."""
+"""The adjudicator's pages: the queue, hardest first, and the desk, with the labels if they may be seen."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from annotation.views.comparing import (
 from annotation.views.viewer import number, viewer
 
 Role = Membership.Role
-TONES = {queue.Kind.FLAGGED: "warn", queue.Kind.SPOT_CHECK: ""}  # of the chips; the others are disputes
+TONES = {queue.Kind.FLAGGED: "warn", queue.Kind.SPOT_CHECK: ""}  # of the chips; the other kinds are disputes
 
 
 @page
 def adjudicate(request: Request, pk: int) -> HttpResponse:
-    """What waits for an adjudicator; of trajectories to be judged blind nothing but task, kind and age."""
+    """Show the adjudicator's queue; trajectories to judge blind with only task, kind and age."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
     kind = _read_kind(request.GET.get("kind"))
     found = queue.load_queue_of(request.user, submission, kind)
@@ -70,12 +70,12 @@ def _read_kind(value: str | None) -> queue.Kind | None:
 
 
 def _list_kinds(counts: Counter[queue.Kind], chosen: queue.Kind | None) -> list[tuple[queue.Kind, int, bool]]:
-    """The kinds that wait, with how many, and whether the list is narrowed to it."""
+    """Return the kinds in the queue, each with its number and whether the list is filtered by it."""
     return [(kind, counts[kind], kind == chosen) for kind in queue.Kind if counts[kind] or kind == chosen]
 
 
 def _describe_wait(row: Any) -> Any:
-    """The row with how long it waits and the tone of its chip."""
+    """Add to a row how long it has waited, and the tone of its chip."""
     row.age, row.tone = format_age(row.since, timezone.now()), TONES.get(row.kind, "bad")
     return row
 
@@ -90,7 +90,7 @@ def _with_drafts(request: Request, rows: list[Any]) -> list[Any]:
 
 
 def format_age(since: datetime, now: datetime) -> str:
-    """How long ago: under 1 min, 12 min, 3 h, 2 d."""
+    """Format an age: under 1 min, 12 min, 3 h, 2 d."""
     minutes = int((now - since).total_seconds() // 60)
     if minutes < 1:
         return "under 1 min"
@@ -109,14 +109,14 @@ def draw(request: Request, pk: int) -> HttpResponse:
 
 @act
 def open_next(request: Request, pk: int) -> HttpResponse:
-    """Open the hardest that waits, of ?kind= where that is posted."""
+    """Open the hardest trajectory in the queue, only of the posted ``kind`` if there is one."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
     return _open_next(request, submission, _read_kind(request.POST.get("kind")))
 
 
 def _open_next(request: Request, submission: Submission, kind: queue.Kind | None = None) -> HttpResponse:
     for trajectory in queue.next_to_adjudicate(request.user, submission, kind or ""):
-        with suppress(workflow.Conflict):  # somebody else was faster
+        with suppress(workflow.Conflict):  # another adjudicator has opened it first
             workflow.open_adjudication(request.user, trajectory)
             return redirect("adjudication", trajectory.pk)
     if kind:  # the page lists every kind
@@ -169,10 +169,10 @@ def draft(request: Request, pk: int) -> HttpResponse:
 
 @act
 def report(request: Request, pk: int) -> HttpResponse:
-    """Tell the maintainer; a script gets the part of the page that says so, and nothing else is reloaded."""
+    """Send a report to the maintainer; a script gets only the part of the page with the reports."""
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
     if request.POST.get("kind") not in Report.Kind.values:
-        raise BadRequest("There is no such kind of report.")
+        raise BadRequest("This kind of report does not exist.")
     workflow.report(request.user, found, Report.Kind(request.POST["kind"]), request.POST.get("note", ""))
     if request.htmx:
         return render(request, "annotation/_reports.html", {"trajectory": found} | _load_reports(request, found))
@@ -181,10 +181,10 @@ def report(request: Request, pk: int) -> HttpResponse:
 
 
 def _load_reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
-    """The person's own reports by kind, and the kinds with the question that each form asks."""
+    """Return each kind of report, with the question of its form and the person's own report."""
     sent = {report.kind: report for report in trajectory.reports.filter(reporter=request.user)}
     asks = [
-        (Report.Kind.GUIDELINE_UNCLEAR, "What is unclear, and which readings are possible?"),
+        (Report.Kind.GUIDELINE_UNCLEAR, "What is unclear, and how can it be read?"),
         (Report.Kind.TASK_OUTDATED, "What does the task ask for that no longer exists?"),
     ]
     return {"reports": [(kind, question, sent.get(kind)) for kind, question in asks]}
@@ -224,7 +224,7 @@ def _render_desk(
 
 
 def _load_standing(trajectory: Trajectory) -> dict[str, Any]:
-    """Where it stands in the protocol, and why it waits."""
+    """Load the state of the trajectory in the protocol, and why it is in the queue."""
     row = with_waiting(Trajectory.objects.filter(pk=trajectory.pk)).get()
     kind = queue.find_kind(row)
     return {"state": State(row.state), "waits": kind, "changeable": row.state == State.ADJUDICATED}
@@ -233,7 +233,7 @@ def _load_standing(trajectory: Trajectory) -> dict[str, Any]:
 def _compare_labels(
     request: Request, trajectory: Trajectory, mine: Adjudication | None, decided: list[Adjudication]
 ) -> dict[str, Any]:
-    """What the labels say and what a decision does to them: only for who may see them, else that it is blind."""
+    """Return the labels and the effect of a decision, if the person may see them; else whether it is judged blind."""
     names = pseudonyms(trajectory)
     decisions = [(names[a.adjudicator_id], summarise(a)) for a in reversed(decided)]
     if not access.may_see_labels(request.user, trajectory):

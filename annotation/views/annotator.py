@@ -1,4 +1,4 @@
-"""The annotator's pages: queue, desk, guidelines. Nothing here is about anybody else."""
+"""The annotator's pages: queue, desk, guidelines. They show nothing about other people."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _next(request: Request, submission: Submission) -> HttpResponse:
 
 @page
 def trajectory(request: Request, pk: int) -> HttpResponse:
-    """The desk; asked for by its own script, only the viewer at another step."""
+    """Show the desk; for its own script only the viewer at another step."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     if request.htmx:
         return desk.step_partial(request, found)
@@ -122,7 +122,7 @@ def flag(request: Request, pk: int) -> HttpResponse:
 
 @act
 def report(request: Request, pk: int) -> HttpResponse:
-    """Tell the maintainer that the task is outdated; a script stays on the page and gets no page back (204)."""
+    """Report to the maintainer that the task is outdated; a script stays on its page and gets 204."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     workflow.report(request.user, found, Report.Kind.TASK_OUTDATED, request.POST.get("note", ""))
     if is_scripted(request):
@@ -133,7 +133,7 @@ def report(request: Request, pk: int) -> HttpResponse:
 
 @act
 def propose(request: Request, pk: int) -> HttpResponse:
-    """Suggest a key point to the maintainer; nobody else sees it before it is accepted."""
+    """Propose a key point to the maintainer; nobody else sees it before it is accepted."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     form = ProposalForm(request.POST)
     if not form.is_valid():
@@ -141,14 +141,14 @@ def propose(request: Request, pk: int) -> HttpResponse:
     else:
         # The same answer whether or not somebody else has proposed it: proposals of others are not shown.
         catalogue.propose_key_point(found.task, form.cleaned_data["text"], request.user)
-        messages.success(request, "Your key point is proposed to the maintainer.")
+        messages.success(request, "Key point proposed to the maintainer.")
     return redirect("trajectory", pk)
 
 
 # --- requests of the desk's script ------------------------------------------------------------------------------------
 
 
-FIRST = 2  # pictures of the next trajectory that are fetched ahead, beside the sheet of its strip
+FIRST = 2  # screenshots of the next trajectory to preload, in addition to the first sheet of thumbnails
 
 
 @act
@@ -156,7 +156,7 @@ def activity(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR, Role.ADJUDICATOR)
     form = ActivityForm(request.POST)
     if not form.is_valid():
-        return JsonResponse({"message": "Seconds and steps are numbers."}, status=400)
+        return JsonResponse({"message": "Enter seconds and steps as numbers."}, status=400)
     given = form.cleaned_data
     until = workflow.record_activity(request.user, found, given["seconds"], given["steps"], revising=given["revising"])
     said = {"lease_expires_at": until.isoformat() if until else None}
@@ -167,7 +167,7 @@ def activity(request: Request, pk: int) -> HttpResponse:
 
 @act
 def ahead(request: Request, pk: int) -> HttpResponse:
-    """Hold what comes after this trajectory, and name its first pictures; an empty list when nothing comes."""
+    """Reserve the next trajectory and return the addresses of its first images; an empty list if there is none."""
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     held = workflow.claim_ahead(request.user, found)
     return JsonResponse({"pictures": first_pictures(held.trajectory) if held else []})

@@ -1,4 +1,4 @@
-"""What all pages have in common: who may ask in which way, and how a refusal looks."""
+"""Common parts of all pages: allowed methods, roles, and error responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from annotation.workflow import Conflict, Incomplete
 
 
 class Request(HttpRequest):
-    """A request of somebody who is signed in, as `page` and `act` hand it on."""
+    """Request of a signed-in person, as `page` and `act` pass it to a view."""
 
     user: Person
     htmx: HtmxDetails
@@ -39,17 +39,17 @@ View = TypeVar("View", bound=Callable[..., HttpResponse])
 
 
 def page(view: View) -> View:
-    """A page that shows something to somebody who is signed in, and changes nothing."""
+    """Decorate a view for signed-in people that changes nothing (GET or HEAD)."""
     return gzip_page(login_required(require_safe(_explain_refusals(view))))
 
 
 def act(view: View) -> View:
-    """An address that changes something for somebody who is signed in."""
+    """Decorate a view for signed-in people that changes something (POST)."""
     return gzip_page(login_required(require_POST(_explain_refusals(view))))
 
 
 def act_from(desk: str) -> Callable[[View], View]:
-    """An `act` whose refusal leaves its own address in the browser: asked for as a page, it leads back to ``desk``."""
+    """Decorate as `act`, but redirect GET to ``desk``: a refused form leaves this address in the browser."""
 
     def decorated(view: View) -> View:
         acting = act(view)
@@ -66,7 +66,7 @@ def act_from(desk: str) -> Callable[[View], View]:
 
 
 def _explain_refusals(view: View) -> View:
-    """Answer a verb's refusal with a page that says what to do instead."""
+    """Answer the refusal of a transition with a page that explains what to do."""
 
     @wraps(view)
     def explained(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -76,9 +76,9 @@ def _explain_refusals(view: View) -> View:
         except (Conflict, Incomplete) as refusal:
             response = _refused(request, refusal)
         if is_scripted(request) and isinstance(response, HttpResponseRedirect):
-            # A script that followed would read the next page, and its messages, instead of the person.
+            # A script that follows a redirect would use up the messages that the person should see.
             response = JsonResponse({"address": response.url})
-        # What somebody has said must not be left in a cache, or behind the back button after signing out.
+        # What people entered must not stay in a cache, or behind the back button after they sign out.
         patch_cache_control(response, private=True, no_store=True)
         return response
 
@@ -95,7 +95,7 @@ def _refused(request: HttpRequest, refusal: Conflict | Incomplete) -> HttpRespon
 
 
 def is_scripted(request: HttpRequest) -> bool:
-    """Whether one of our scripts asks: it says that it takes JSON and no page."""
+    """Return whether one of our scripts sent the request: it accepts JSON and not HTML."""
     return request.accepts("application/json") and not request.accepts("text/html")
 
 
@@ -103,20 +103,20 @@ def _refuse_nul(request: HttpRequest, *parts: Any) -> None:
     """Refuse (400) NUL characters, which PostgreSQL cannot store and answers with an error."""
     given = [value for data in (request.GET, request.POST) for _, values in data.lists() for value in values]
     if any("\x00" in str(value) for value in (*given, *parts)):
-        raise BadRequest("A NUL character is no text.")
+        raise BadRequest("Remove the NUL character.")
 
 
 def way_back(request: HttpRequest) -> str:
-    """The page that sent the form, if it is one of ours."""
+    """Return the page that sent the form if it is on this site, else "/"."""
     referrer = request.META.get("HTTP_REFERER", "")
     ours = url_has_allowed_host_and_scheme(referrer, {request.get_host()}, require_https=request.is_secure())
     return referrer if ours else "/"
 
 
 def paginate(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:
-    """The part of ``rows`` that ?page= asks for; anything unusable is the first or the last page.
+    """Return the page of ``rows`` that ?page= names; an invalid number gives the first or the last page.
 
-    They are counted where the caller does not know their ``count``.
+    Counts the rows unless the caller passes their ``count``.
     """
     paginator = Paginator(rows, size)
     if count is not None:

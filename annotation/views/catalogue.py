@@ -61,13 +61,13 @@ def _benchmarks(request: Request, form: TasksForm, status: int = 200) -> HttpRes
 
 @page
 def benchmark(request: Request, slug: str) -> HttpResponse:
-    """The latest version of every task; ?q= searches ids and texts, ?proposed=1 shows those with proposals."""
+    """Show the latest version of each task; ?q= searches ids and texts, ?proposed=1 shows those with proposals."""
     return _benchmark(request, access.benchmark_for(request.user, slug), LabelsForm())
 
 
 @act
 def import_labels(request: Request, slug: str) -> HttpResponse:
-    """Load labels made elsewhere; answers with the whole report, since a file of labels seldom has only one problem."""
+    """Import labels, and show the whole report, because a file of labels seldom has only one problem."""
     found = access.benchmark_for(request.user, slug)
     form = LabelsForm(request.POST, request.FILES)
     if not form.is_valid():
@@ -109,7 +109,7 @@ def _benchmark(
 
 @page
 def task(request: Request, slug: str, external_id: str) -> HttpResponse:
-    """A version of a task (?version=, else the latest) with its key points and the proposals."""
+    """Show a version of a task (?version=, else the latest) with its key points and the proposals."""
     found = access.benchmark_for(request.user, slug)
     versions = list(found.tasks.filter(external_id=external_id).order_by("-version"))
     chosen = next((t for t in versions if str(t.version) == request.GET.get("version")), None)
@@ -157,7 +157,7 @@ def _task(request: Request, found: Task, form: KeyPointsForm, status: int = 200)
         "benchmark": found.benchmark,
         "versions": Task.objects.filter(benchmark=found.benchmark, external_id=found.external_id).order_by("version"),
         "current": [p for p in points if p.accepted_at and not p.retired_at],
-        # Whoever annotates the benchmark themselves is not told what other annotators propose, or that they labelled.
+        # Annotators of the benchmark must not see what other annotators propose, or that they have labelled.
         "proposals": [] if blind else [p for p in points if not p.accepted_at and not p.retired_at],
         "retired": [p for p in points if p.retired_at and (p.accepted_at or not blind)],
         "labelled": not blind and Label.objects.filter(assignment__trajectory__task=found).exists(),
@@ -200,7 +200,7 @@ def upload(request: Request) -> HttpResponse:
 
 
 def _find_benchmark(form: UploadForm) -> Benchmark | None:
-    """The benchmark of the form, made from its task file when it is new; None with an error when that is refused."""
+    """Return the benchmark of the form, created from the task file if new; None with form errors if refused."""
     known: Benchmark | None = form.cleaned_data["benchmark"]
     file, name = form.cleaned_data["tasks"], form.cleaned_data["benchmark_name"]
     if known is not None and not file:
@@ -220,7 +220,7 @@ def _form(request: Request, form: UploadForm, status: int = 200) -> HttpResponse
 
 @page
 def upload_status(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Progress while it runs (the page asks again every second), then the report."""
+    """Show the progress of the import (the page polls every second), then the report."""
     found = access.upload_for(request.user, pk)
     context = {"upload": found} | _build_report(request, found.report)
     partial = request.htmx
@@ -260,7 +260,7 @@ def _rows(report: dict[str, Any], kind: str) -> list[dict[str, str]]:
 
 @page
 def upload_report(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """The report as the import commands write it."""
+    """Return the report as JSON, as the import commands write it."""
     found = access.upload_for(request.user, pk)
     if found.report is None:
         return redirect("upload-status", pk)

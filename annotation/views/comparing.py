@@ -1,4 +1,4 @@
-"""Labels side by side, aligned by key point: what differs, and what can be adopted."""
+"""Labels side by side, aligned by key point, with their differences and the values to adopt."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from annotation.records import Verdict
 
 Decision = TypeVar("Decision", Label, Adjudication)
 PATH_NAMES = {term.code: term.name for term in PATHS}
-LONG = 240  # characters of a reasoning from which it is folded; about five lines of a column
+LONG = 240  # characters: a longer reasoning is folded; about five lines of a column
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What the label ``of`` one annotator says; ``steps`` that it names, ``lit`` when it is not what most say.
+    """A cell of one annotator's label (``of``); ``steps`` that it names, ``lit`` if it differs from the majority.
 
-    ``fields`` are the form's fields that adopting the cell fills, as JSON; empty where there is nothing to adopt.
+    ``fields`` is JSON with the form fields to fill when the cell is adopted; empty if there is nothing to adopt.
     """
 
     text: str
@@ -59,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A label by its pseudonym; ``fields`` as those of a cell, for everything that can be adopted at once."""
+    """A label with its pseudonym; ``fields`` as in `Cell`, to adopt the whole label at once."""
 
     name: str
     label: Label
@@ -67,7 +67,7 @@ class Column:
 
     @property
     def attempt(self) -> tuple[str, HumanAttempt] | None:
-        """How the annotator did the task themselves, with how the agent's way compares; None where it is not asked."""
+        """Return the annotator's own attempt, with the comparison of the agent's path; None if not required."""
         attempt = getattr(self.label, "attempt", None)
         return None if attempt is None else (PATH_NAMES.get(attempt.path, attempt.path).lower(), attempt)
 
@@ -77,7 +77,7 @@ class Column:
 
     @property
     def start(self) -> str:
-        """The beginning of a long reasoning; empty when the whole is short enough to stand there."""
+        """Return the beginning of a long reasoning; empty if the whole is short enough to show."""
         lines = self.label.reasoning.splitlines()
         if len(self.label.reasoning) <= LONG and len(lines) <= 5:
             return ""
@@ -97,9 +97,9 @@ class Comparison:
 
 
 def compare_labels(labels: QuerySet[Label], trajectory: Trajectory, *, measured: bool = False) -> Comparison:
-    """The current revisions of ``labels``, which the caller has been allowed to see, in the order of pseudonyms.
+    """Compare the current revisions of ``labels``, which the caller may see, in the order of pseudonyms.
 
-    ``measured`` adds how long each annotator was active and how many steps they opened: not for their fellows.
+    ``measured`` adds active time and opened steps of each annotator; do not show these to other annotators.
     """
     names = pseudonyms(trajectory)
     newest: dict[int, Label] = {}
@@ -147,7 +147,7 @@ def _build_finding_rows(labels: list[Label]) -> list[Row]:
 
 
 def _build_cell(declared: LabelField, label: Label) -> Cell:
-    """A cell that can be adopted alone unless the field goes with the verdict."""
+    """Build a cell; it can be adopted alone unless its field depends on the verdict."""
     value = getattr(label, declared.name)
     if isinstance(declared, VerdictField):
         return Cell(verdict_name(label), fields=json.dumps(_verdict_fields(label)))
@@ -163,8 +163,8 @@ def _build_cell(declared: LabelField, label: Label) -> Cell:
 
 
 def _build_row(title: str, cells: list[Cell]) -> Row:
-    """Light the cells that most others do not share; all of them when no value has a majority."""
-    # A key point is judged by its finding: two steps may prove the same thing.
+    """Build a row; ``lit`` are the cells that differ from the majority, or all if there is no majority."""
+    # Key points are compared by finding alone: two steps may prove the same thing.
     values: list[Any] = [cell.text or cell.steps for cell in cells]
     value, count = Counter(values).most_common(1)[0] if values else (None, 0)
     majority = value if count * 2 > len(values) else object()
@@ -186,7 +186,7 @@ def _as_steps(step: int | None) -> tuple[int, ...]:
 
 
 def _build_measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
-    """How the labels were made, where the desk measured it; never lit, for it decides nothing."""
+    """Build the rows of active time and opened steps, if measured; never highlighted."""
     if all(label.active_seconds is None and label.steps_seen is None for label in labels):
         return []
     count = trajectory.steps.count()
@@ -201,17 +201,17 @@ def _build_measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
 
 
 def duration(seconds: int | None) -> str:
-    """As people say it: 45 s, 12 min; nothing for what was not measured."""
+    """Format a duration: 45 s, 12 min; empty if not measured."""
     if seconds is None:
         return ""
     return f"{seconds} s" if seconds < 60 else f"{round(seconds / 60)} min"
 
 
-# --- what can be adopted: values of the form's fields ----------------------------------------------------------------
+# --- values to adopt: fields of the form -----------------------------------------------------------------------------
 
 
 def _verdict_fields(label: Label) -> dict[str, str]:
-    """The verdict with what belongs to it; what it lacks is emptied in the form, words stay the reader's own."""
+    """Return the verdict and its dependent fields; empty ones are cleared in the form, texts are left alone."""
     return _as_text(label, lambda each: each.of is not None or isinstance(each, VerdictField))
 
 
@@ -280,7 +280,7 @@ def _list_texts(decision: Label | Adjudication) -> list[tuple[str, str]]:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """A1 / A1 and A2 / A1, A2 and A3."""
+    """Join names: A1 / A1 and A2 / A1, A2 and A3."""
     *head, last = names
     return f"{', '.join(head)} and {last}" if head else last
 
@@ -309,7 +309,7 @@ def _becomes(verdict: Verdict, before: Verdict | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How a decision compares with the labels, in words; ``points`` are (title, sentence) of key points that differ."""
+    """A decision compared with the labels, in words; ``points`` are (title, sentence) of differing key points."""
 
     verdict: str
     agrees: bool
@@ -318,7 +318,7 @@ class Agreement:
 
 
 def describe_agreement(comparison: Comparison, decision: Adjudication, *, own: bool) -> Agreement:
-    """Compare a decision with the labels, key point by key point; ``own`` when the reader has made it."""
+    """Compare a decision with the labels, key point by key point; ``own`` if the reader made it."""
     against = [column.name for column in comparison.columns if column.label.verdict != decision.verdict]
     with_it = [column.name for column in comparison.columns if column.label.verdict == decision.verdict]
     who = "You agree" if own else "The decision agrees"

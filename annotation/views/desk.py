@@ -1,4 +1,4 @@
-"""Parts of the annotator's and the adjudicator's desk."""
+"""Shared parts of the annotator's and the adjudicator's desk, the page with a trajectory and a label form."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from annotation.views.answers import Request, is_scripted
 from annotation.views.comparing import Comparison, compare_labels, summarise
 from annotation.views.viewer import number, viewer
 
-UNDONE = "undone right after submitting"  # the reason that a revision begins with when a submit is undone
+UNDONE = "undone right after submitting"  # preset reason of the revision that undoes a submitted label
 
 
 def load_rules(task: str = "") -> dict[str, Any]:
-    """The texts of the protocol; criteria are (term, words of the ``task`` that touch it), the touched ones first."""
+    """Load the protocol's texts; ``criteria`` are (term, words of the ``task`` that match it), matching ones first."""
     touched = protocol.wording(task)
     criteria = [(term, touched.get(term.code, ())) for term in protocol.CRITERIA]
     return {
@@ -41,7 +41,7 @@ def load_rules(task: str = "") -> dict[str, Any]:
 def step_partial(
     request: Request, trajectory: Trajectory, address: str | None = None, redacting: bool = False
 ) -> HttpResponse:
-    """The viewer alone, at the step that is asked for; it shows nothing that anybody has said."""
+    """Return only the viewer, at the requested step; it shows no labels or notes."""
     shown = viewer(request, trajectory, address, redacting)
     response = render(request, "annotation/_viewer.html", {"viewer": shown})
     patch_vary_headers(response, ["HX-Request", "Cookie"])
@@ -51,14 +51,14 @@ def step_partial(
 def render_desk(
     request: Request, trajectory: Trajectory, refused: list[Problem] | None = None, status: int = 200
 ) -> HttpResponse:
-    """The annotator's desk. ``refused`` is given when the posted form was not accepted: it stays as typed."""
+    """Render the annotator's desk. ``refused`` has the problems of a rejected form, which stays as typed."""
     facts = _load_facts(request.user, trajectory)
     assignment = trajectory.assignments.filter(annotator=request.user).first()
     labelled = assignment is not None and assignment.lease_expires_at is None
     draft = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
     points, proposals = _load_key_points(request.user, trajectory)
     label = summarise(_find_own_label(request.user, trajectory)) if labelled else None
-    # After the second stage, or a draw, the label stays as it is. That somebody has opened it is not told here.
+    # After the second stage or a draw the label is fixed. An opened adjudication must not be visible here.
     stays = labelled and (hasattr(label, "informed") or workflow.was_in_draw(trajectory))
     revising = labelled and (refused is not None or "revise" in request.GET) and not stays
     undoing = revising and request.GET.get("revise") == "undo"
@@ -108,7 +108,7 @@ def form_context(
 
 
 def _load_facts(person: Person, trajectory: Trajectory) -> dict[str, Any]:
-    """Number of steps, own flag and report, and own progress, in one query."""
+    """Load the number of steps, own flag and report, and own progress, in one query."""
     here = Q(trajectory=OuterRef("pk"))
     own = Label.objects.filter(
         assignment__annotator=person, assignment__trajectory__submission=OuterRef("submission"), revision=1
@@ -121,7 +121,7 @@ def _load_facts(person: Person, trajectory: Trajectory) -> dict[str, Any]:
             flagged=Exists(Flag.objects.filter(here, annotator=person)),
             reported=Exists(Report.objects.filter(here, reporter=person)),
             done=_count(own, "assignment__trajectory__submission"),
-            # Positions run from 0 without a hole: the last one tells the number without counting rows.
+            # Positions run from 0 without gaps: the last one gives the total without counting rows.
             total=Subquery(everything.order_by("-position").values("position")[:1]) + 1,
         )
         .values("count", "flagged", "reported", "done", "total")
@@ -154,7 +154,7 @@ def _compare_opened(person: Person, trajectory: Trajectory) -> Comparison | None
 
 
 def save_draft(request: Request, trajectory: Trajectory, role: Membership.Role, back: str) -> HttpResponse:
-    """Save the posted form as the person's draft and say what is still lacking for a decision in their ``role``."""
+    """Save the posted form as the person's draft and list what a decision in their ``role`` still needs."""
     revising = "reason" in request.POST
     asked = replace(workflow.asked_of(trajectory, role), reason=revising)
     form = LabelForm(request.POST, asked)
@@ -188,10 +188,10 @@ def _stale(request: Request, stale: workflow.StaleDraft, form: LabelForm, script
 
 
 def describe_field(name: str, form: LabelForm) -> str:
-    """The name of a field as a person would say it; key points by their number on the desk."""
+    """Return the readable name of a field; key points by their number on the desk."""
     match = FINDING_FIELD.match(name)
     if match is None:
         return name.replace("_", " ").capitalize()
     pk = int(match[1])
-    number = form.asked.key_points.index(pk) + 1 if pk in form.asked.key_points else "that is gone"
+    number = form.asked.key_points.index(pk) + 1 if pk in form.asked.key_points else "no longer available"
     return f"Step of key point {number}" if name.endswith("_step") else f"Key point {number}"

@@ -1,4 +1,4 @@
-"""Answers to errors that no view handled. They use neither session nor database, which may be unavailable."""
+"""Responses to errors that no view handled, without the session or database, which may be unavailable."""
 
 from __future__ import annotations
 

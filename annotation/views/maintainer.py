@@ -1,4 +1,4 @@
-"""What a maintainer does with submissions: list, look at, freeze, open, reopen, read the events."""
+"""The maintainer's pages of submissions: list, view, freeze, open, reopen, read the events."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from annotation.views.viewer import viewer
 from annotation.workflow import passwords
 
 Role = Membership.Role
-# What a maintainer may read of an event before the freeze: an annotator's note can give a label away.
+# Parts of an event that maintainers may not read before the freeze: an annotator's note can reveal a label.
 HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
 
 
 @page
 def submissions(request: Request) -> HttpResponse:
-    """Every submission that the person maintains, with how much of its review is done."""
+    """List the submissions that the person maintains, with their progress."""
     rows = access.submissions_maintained_by(request.user)
     shown = paginate(request, rows, 50)
     done = progress.count_done([row.pk for row in shown])
@@ -42,7 +42,7 @@ def submissions(request: Request) -> HttpResponse:
 
 @page
 def trajectory(request: Request, pk: int) -> HttpResponse:
-    """A trajectory as its maintainer sees it: the steps always, what was said about it once it is frozen."""
+    """Show a trajectory to its maintainer: always its steps, and its labels once it is frozen."""
     found = access.trajectory_for(request.user, pk, *access.READERS)
     redacting = not (found.submission.audited or found.submission.practice)
     if request.htmx:
@@ -68,7 +68,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
 
 
 def _count_releases(found: Trajectory, state: State) -> int:
-    """How many have given it back, where that can be lifted."""
+    """Count the annotators who declined it, if it can be offered again."""
     if state is not State.IN_REVIEW or found.submission.audited:
         return 0
     return found.releases.filter(lifted_at__isnull=True).count()
@@ -86,7 +86,7 @@ def draw(request: Request, pk: int) -> HttpResponse:
 def freeze(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     workflow.freeze(request.user, found)
-    messages.success(request, "The submission is frozen.")
+    messages.success(request, "Submission frozen.")
     return redirect("submission", pk)
 
 
@@ -94,7 +94,7 @@ def freeze(request: Request, pk: int) -> HttpResponse:
 def open_results(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     workflow.open_results(request.user, found)
-    messages.success(request, "The annotators may see all labels now.")
+    messages.success(request, "The annotators can now see all labels.")
     return redirect("submission", pk)
 
 
@@ -102,7 +102,7 @@ def open_results(request: Request, pk: int) -> HttpResponse:
 def reopen_submission(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     workflow.reopen_submission(request.user, found, request.POST.get("reason", ""))
-    messages.success(request, "The submission is open again.")
+    messages.success(request, "Submission unfrozen.")
     return redirect("submission", pk)
 
 
@@ -127,7 +127,7 @@ def offer_again(request: Request, pk: int) -> HttpResponse:
 
 @page
 def events(request: Request, pk: int) -> HttpResponse:
-    """What happened, newest first, by pseudonym, and whether the chain of hashes holds."""
+    """Show the events, newest first, by pseudonym, and whether the chain of hashes is intact."""
     found = access.submission_for(request.user, pk, *access.READERS)
     shown = paginate(request, found.events.order_by("-sequence"), 100)
     look = chain_checks.check_shown(found, list(shown))
@@ -142,7 +142,7 @@ def events(request: Request, pk: int) -> HttpResponse:
 
 
 def _describe_payload(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
-    """An event's payload; of changed settings the old value and the new one, where somebody else's chain has both."""
+    """Return names and values of a payload; settings as old → new, if the event (maybe from a bundle) has both."""
     said = [(name, value) for name, value in event.payload.items() if name not in hidden]
     if event.kind != "configured" or not all(isinstance(value, list) and len(value) == 2 for _, value in said):
         return [(name.replace("_", " "), _format_value(value)) for name, value in said]
@@ -165,7 +165,7 @@ def _format_value(value: Any) -> str:
 
 @page
 def people(request: Request, pk: int) -> HttpResponse:
-    """The only page with real names beside pseudonyms."""
+    """Show the members; this is the only page with real names next to pseudonyms."""
     return _people(request, access.submission_for(request.user, pk, Role.MAINTAINER))
 
 
@@ -176,13 +176,13 @@ def add_person(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _people(request, found, member_form=form, status=400)
     member = workflow.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
-    messages.success(request, f"{member.person} takes part as {member.role}, {member.pseudonym}.")
+    messages.success(request, f"{member.person} joined as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
 
 @act
 def invite(request: Request, pk: int) -> HttpResponse:
-    """Make an account and a membership, and show the link for joining; it is in this answer only."""
+    """Create an account and a membership, and show the join link, which only this response contains."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     access.require_creator(request.user)
     form = InvitationForm(request.POST)
@@ -211,7 +211,7 @@ def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
 def deactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     member = workflow.deactivate_member(request.user, found, _member(found, person_pk).person)
-    messages.success(request, f"{member.person} no longer takes part; what they held is back in the queue.")
+    messages.success(request, f"{member.person} was deactivated. Their reserved trajectories are back in the queue.")
     return redirect("people", pk)
 
 
@@ -220,7 +220,7 @@ def reactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     former = _member(found, person_pk)
     member = workflow.add_member(request.user, found, former.person, Role(former.role))
-    messages.success(request, f"{member.person} takes part again as {member.role}, {member.pseudonym}.")
+    messages.success(request, f"{member.person} was reactivated as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
 

@@ -1,4 +1,4 @@
-"""How a submission goes, for its maintainer: progress, quality, reports, settings. No verdict before the freeze."""
+"""The maintainer's pages on progress, quality, reports and settings. No verdict before the freeze."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _matrix_row(found: Submission, row: Any, versions: TaskVersions) -> dict[str
 
 @page
 def annotator_quality(request: Request, pk: int) -> HttpResponse:
-    """How each annotator works, in numbers that give no single verdict away; see docs/decisions/0007."""
+    """Show figures of each annotator that reveal no single verdict; see docs/decisions/0007."""
     found = access.submission_for(request.user, pk, *access.READERS)
     report = quality.report(found)
     context = {
@@ -115,7 +115,7 @@ def annotator_quality(request: Request, pk: int) -> HttpResponse:
 
 @page
 def reports(request: Request, pk: int) -> HttpResponse:
-    """What annotators and adjudicators have reported, open ones first and the longest waiting on top."""
+    """List the reports of annotators and adjudicators, open ones first, the longest waiting on top."""
     return _reports(request, access.submission_for(request.user, pk, *access.READERS))
 
 
@@ -131,7 +131,7 @@ def _reports(request: Request, found: Submission) -> HttpResponse:
 def settle_report(request: Request, pk: int) -> HttpResponse:
     found = access.report_for(request.user, pk)
     workflow.settle_report(request.user, found, request.POST.get("answer", ""))
-    messages.success(request, "The report is settled.")
+    messages.success(request, "Report settled.")
     return redirect("reports", found.trajectory.submission_id)
 
 
@@ -157,7 +157,7 @@ def configure(request: Request, pk: int) -> HttpResponse:
         for problem in incomplete.problems:
             form.add_error(problem.where, problem.message)
         return _settings(request, found, form, status=400)
-    messages.success(request, "The settings are saved." if changes else "No setting was changed.")
+    messages.success(request, "Settings saved." if changes else "Nothing was changed.")
     return redirect("submission-settings", pk)
 
 

@@ -1,4 +1,4 @@
-"""Screenshots and attachments, as inert files; and where screenshots differ."""
+"""Screenshots and attachments, served as inert files, and the differences between screenshots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from annotation.views.viewer import number
 
 logger = logging.getLogger(__name__)
 INERT = "default-src 'none'; sandbox"
-MOST_STEPS = 60  # compared in one request: some 20 ms each where the job has not done it
+MOST_STEPS = 60  # compared in one request: about 20 ms each if the job has not done it
 
 
 def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
@@ -37,7 +37,7 @@ def from_store(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpRespo
         except screenshots.DamagedFile as damaged:
             return _inert(_damaged(damaged))
         except FileNotFoundError as error:
-            raise Http404("The image store has lost this file.") from error
+            raise Http404("This file is missing from the image store.") from error
         except screenshots.STORE_ERRORS as error:
             logger.warning("The image store failed: %s", " ".join(str(error).split()))
             return _unavailable(find_outage(error) or Outage.STORE)
@@ -55,7 +55,7 @@ def _damaged(damaged: screenshots.DamagedFile) -> HttpResponse:
 
 @from_store
 def picture(request: Request, pk: int, step: int, kind: str) -> HttpResponse:
-    """The screenshot of a step, re-encoded; a browser that has it is told so without reading it again."""
+    """Return the screenshot of a step, re-encoded; 304 without reading the file if the browser has it."""
     return _rendition(request, access.screenshot_for(request.user, pk, step), kind)
 
 
@@ -78,7 +78,7 @@ def _rendition(request: Request, screenshot: Screenshot, kind: str) -> HttpRespo
 
 @from_store
 def sheet(request: Request, pk: int, number: int) -> HttpResponse:
-    """The thumbnails of `screenshots.SHEET_STEPS` steps as one picture; what the trajectory shows never changes."""
+    """Return thumbnails of `screenshots.SHEET_STEPS` steps as one image; cacheable, as screenshots never change."""
     shown = access.screenshots_for(request.user, pk, number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS)
     data, damaged = screenshots.sheet(shown)
     response = HttpResponse(data, content_type="image/webp")
@@ -92,7 +92,7 @@ def sheet(request: Request, pk: int, number: int) -> HttpResponse:
 
 @page
 def changes(request: Request, pk: int) -> JsonResponse:
-    """What changed on the pictures of the steps ?from= to ?to=, by step; null where nothing can be compared."""
+    """Return the changes on the screenshots of steps ?from= to ?to=, by step; null if they cannot be compared."""
     trajectory = access.visible_trajectory_for(request.user, pk)
     first = number(request.GET.get("from")) or 0
     last = number(request.GET.get("to"))
@@ -104,7 +104,7 @@ def changes(request: Request, pk: int) -> JsonResponse:
 
 @from_store
 def attachment(request: Request, pk: int, attachment_pk: int) -> HttpResponseBase:
-    """A file that came with a trajectory, to be saved and never shown."""
+    """Return a file of a trajectory as a download, which the browser never displays."""
     found = access.attachment_for(request.user, pk, attachment_pk)
     try:
         stream = screenshots.open_original(found.sha256)

@@ -42,7 +42,7 @@ def practice(request: Request, pk: int) -> HttpResponse:
 
 
 def practice_desk(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
-    """An item of the practice set: the form until it is answered in this round, then what was right about it."""
+    """Show a practice item: the form until it is answered in this round, then the known answer."""
     view = _submit_answer if request.method == "POST" else _show_item
     return view(request, pk=pk, trajectory_pk=trajectory_pk)
 
@@ -70,7 +70,7 @@ def _render_practice_desk(
 ) -> HttpResponse:
     state = training.load_practice(request.user, submission)
     given = state.current.get(item.pk)
-    # In a new round the form is there again, and what was right about it is not until it is answered.
+    # A new round shows the form again, and hides the known answer until the item is answered.
     again = state.open_round not in (None, state.number) and number(request.GET.get("round")) == state.open_round
     answer = None if again else given
     address = reverse("practice-desk", args=[submission.pk, item.pk]) + "?"
@@ -111,7 +111,7 @@ class Row:
 
 
 def compare_answers(answer: PracticeAnswer, known: KnownAnswer, points: list[KeyPoint]) -> list[Row]:
-    """An answer beside the known one; what neither speaks about is left out."""
+    """Compare an answer with the known one; rows that are empty in both are left out."""
     own = answer.content | {"verdict": answer.verdict}
     rows = []
     for declared in (LABEL_FIELDS[name] for name in KNOWN_FIELDS):
@@ -125,7 +125,7 @@ def compare_answers(answer: PracticeAnswer, known: KnownAnswer, points: list[Key
 
 
 def _describe(declared: LabelField, value: Any) -> tuple[str, int | None]:
-    """Return the text of a value, or the step that it is."""
+    """Return the text of a value, or the step for a step field."""
     if isinstance(declared, StepField):
         return "", value
     if isinstance(declared, CodeField):
@@ -134,7 +134,7 @@ def _describe(declared: LabelField, value: Any) -> tuple[str, int | None]:
 
 
 def _build_row(title: str, own: str, own_step: int | None, known: str, known_step: int | None) -> Row:
-    """A finding differs by its word alone: two steps may prove the same."""
+    """Build a row; findings are compared without their steps, because two steps may prove the same."""
     differs = own != known if own or known else own_step != known_step
     return Row(title, own, own_step, known, known_step, differs)
 
@@ -200,10 +200,10 @@ def values_of(known: KnownAnswer | None) -> dict[str, str]:
 
 @page
 def gold(request: Request, pk: int) -> HttpResponse:
-    """The known answers of a submission; among real work they are gold items, here with what annotators made of them.
+    """List the known answers of a submission; among real work they are gold items, with each annotator's result.
 
-    Right or wrong lets a maintainer infer a verdict before the freeze: that is what gold items are for. It decides
-    nothing anywhere.
+    A result lets a maintainer infer a verdict before the freeze, which is the purpose of gold items. It does not
+    affect any decision.
     """
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     items = training.load_gold(submission)

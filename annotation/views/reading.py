@@ -1,4 +1,4 @@
-"""What takes the place of the steps where a trajectory is an answer: its text, what it cites, and the kept pages."""
+"""View of an answer without steps: its text, its citations, and the stored pages."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ logger = logging.getLogger(__name__)
 LONGEST_TEXT = 200_000  # characters of a page that are shown
 TEXT, PICTURE = "text", "picture"
 DAMAGED = "The stored list of these pages is damaged. Ask the operator to restore it."
-AWAY = "The store does not hand out the kept pages; reload to try again."
+AWAY = "The file store does not answer. Reload to try again."
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An address with its number on the desk; ``kind`` is "web" or "pdf" where a page was kept, else ""."""
+    """An address with its number on the desk; ``kind`` is "web" or "pdf" if its page is stored, else ""."""
 
     number: int
     address: str
     titles: tuple[str, ...] = ()
     kind: str = ""
-    kept_as: str = ""  # the address under which it was kept: its files are named after it
+    kept_as: str = ""  # the address under which the page is stored; its files are named after it
 
     @property
     def live(self) -> str:
@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A kept page beside the answer. ``picture`` and ``file`` are None where there is none of its kind."""
+    """A stored page next to the answer. ``picture`` and ``file`` are None if there is no such file."""
 
     source: Source
     shown: str
@@ -54,13 +54,13 @@ class Page:
 
     @property
     def other(self) -> str:
-        """The other way to show it, "" where there is but one."""
+        """Return the other way to show the page; "" if there is only one."""
         return (TEXT if self.shown == PICTURE else PICTURE) if self.picture else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``cited`` in the order of the answer, ``others`` were kept and are not cited; numbers go through both."""
+    """An answer with its sources: ``cited`` in its order, then ``others``, stored but not cited; numbered through."""
 
     html: SafeString
     left_out: int
@@ -71,7 +71,7 @@ class Reading:
 
     @property
     def kept(self) -> list[int]:
-        """The numbers of the pages that can be opened, in their order."""
+        """Return the numbers of the pages that can be opened, in order."""
         return [source.number for source in (*self.cited, *self.others) if source.kind]
 
     @property
@@ -85,7 +85,7 @@ class Reading:
 
 
 def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
-    """The answer of a trajectory without steps, with the page that ?page= names, as ?show=text or picture."""
+    """Return the answer of a trajectory without steps, with the page that ?page= names, as ?show=text or picture."""
     said = read_answer(trajectory.final_answer or "")
     files, index, problem = _load_pages(trajectory)
     by_form = {normal(address): (kind, address) for address, kind in reversed(index.items())}
@@ -97,7 +97,7 @@ def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
         Source(number, address, (), kind, address)
         for number, (kind, address) in enumerate(reversed(by_form.values()), start=len(cited) + 1)
     ]
-    # Safe: `read_answer` has escaped whatever the agent wrote, and made links to http and https alone.
+    # Safe: `read_answer` escapes all text of the agent, and links only to http and https.
     html = mark_safe(said.html)  # noqa: S308
     found = Reading(html, said.left_out, cited, others, problem=problem)
     chosen = request.GET.get("page", "")
@@ -106,7 +106,7 @@ def reading_of(request: HttpRequest, trajectory: Trajectory) -> Reading:
 
 
 def _load_pages(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str, str], str]:
-    """The files of the kept pages by name, their index, and why there is none although there should be one."""
+    """Return the files of the stored pages by name, their index, and the problem if the index cannot be read."""
     files = {one.name: one for one in trajectory.attachments.filter(kind=AttachmentKind.CACHED_PAGE, withheld=False)}
     index = files.get(cached_pages.INDEX)
     if index is None:
@@ -114,10 +114,10 @@ def _load_pages(trajectory: Trajectory) -> tuple[dict[str, Attachment], dict[str
     try:
         return files, cached_pages.read_index(screenshots.original(index.sha256), cached_pages.INDEX), ""
     except screenshots.DamagedFile:
-        logger.exception("The index of the kept pages of trajectory %s is damaged", trajectory.pk)
+        logger.exception("The index of the stored pages of trajectory %s is damaged", trajectory.pk)
         return files, {}, DAMAGED
     except (FormatError, *screenshots.STORE_ERRORS):
-        logger.exception("The index of the kept pages of trajectory %s cannot be read", trajectory.pk)
+        logger.exception("The index of the stored pages of trajectory %s cannot be read", trajectory.pk)
         return files, {}, AWAY
 
 
@@ -142,7 +142,7 @@ def _find_files(source: Source, files: dict[str, Attachment]) -> Iterator[tuple[
 
 
 def _add_text(page: Page, file: Attachment | None) -> Page:
-    text, why_not = _read_text(file.sha256, page.source.kind) if file else ("", "its file is not there")
+    text, why_not = _read_text(file.sha256, page.source.kind) if file else ("", "its file is missing")
     return replace(page, text=text[:LONGEST_TEXT], left_out=max(len(text) - LONGEST_TEXT, 0), why_not=why_not)
 
 
@@ -160,8 +160,8 @@ def _read_text(sha256: str, kind: str) -> tuple[str, str]:
             return _read_pdf_text(sha256)
         return screenshots.original(sha256).decode("utf-8-sig", errors="replace"), ""
     except screenshots.DamagedFile:
-        logger.exception("The text of a kept page is damaged")
+        logger.exception("The text of a stored page is damaged")
         return "", "its stored file is damaged; ask the operator to restore it"
     except screenshots.STORE_ERRORS:
-        logger.exception("The text of a kept page cannot be read")
-        return "", "the store does not answer"
+        logger.exception("The text of a stored page cannot be read")
+        return "", "the file store does not answer"

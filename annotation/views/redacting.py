@@ -1,4 +1,4 @@
-"""Covering parts of a screenshot in what leaves the instance, for the maintainers of its submission."""
+"""Pages for maintainers to redact screenshots in bundles and exports."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from annotation.workflow.redacting import MOST_BOXES
 
 Role = Membership.Role
 SIDES = ("x", "y", "width", "height")
-BLANK = 3  # rows for further boxes, where no script adds them
-LONGEST = 9  # digits of a number of pixels; more are no number that a picture has
+BLANK = 3  # empty rows for more boxes, if no script adds them
+LONGEST = 9  # digits of a number of pixels; no screenshot needs more
 
 Row = dict[str, str]
 
@@ -54,17 +54,17 @@ def redact(request: Request, pk: int, step: int) -> HttpResponse:
 
 def _done(made: Redaction) -> str:
     if not made.boxes:
-        return "The redaction is taken back."
+        return "Redaction removed."
     count = "1 box" if len(made.boxes) == 1 else f"{len(made.boxes)} boxes"
-    return f"Bundles and exports carry the picture with {count} covered."
+    return f"Bundles and exports will contain the screenshot with {count} covered."
 
 
 @from_store
 def redacted_picture(request: Request, pk: int, step: int) -> HttpResponse:
-    """The covered picture as bundles carry it; it was made here, so that it can be shown as it is."""
+    """Return the redacted image as bundles contain it; created here, so it is safe without re-encoding."""
     current = _current(_find_step(request, pk, step))
     if current is None:
-        raise Http404("This picture has no redaction.")
+        raise Http404("This screenshot has no redaction.")
     response = HttpResponse(screenshots.original(current.redacted), content_type="image/png")
     patch_cache_control(response, private=True, no_store=True)
     return response
@@ -72,7 +72,7 @@ def redacted_picture(request: Request, pk: int, step: int) -> HttpResponse:
 
 @page
 def submission_redactions(request: Request, pk: int) -> HttpResponse:
-    """Every redaction of a submission with its revisions, newest first, and a step that shows the picture."""
+    """List all redactions of a submission with revisions, newest first, and a step with the screenshot."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     shown = paginate(request, redactions.annotate_replaced(redactions.find_history(found)).reverse(), 50)
     places = _find_first_steps(found, [row.original for row in shown])
@@ -86,14 +86,14 @@ def submission_redactions(request: Request, pk: int) -> HttpResponse:
 
 
 def _find_first_steps(submission: Submission, originals: list[str]) -> dict[str, Step]:
-    """The first step that shows each of the pictures, by the SHA-256 of the picture."""
+    """Return the first step that shows each of the screenshots, by the screenshot's SHA-256."""
     steps = Step.objects.filter(trajectory__submission=submission, screenshot__sha256__in=originals)
     ordered = steps.select_related("trajectory__task", "screenshot").order_by("-trajectory__position", "-index")
     return {step.screenshot.sha256: step for step in ordered if step.screenshot is not None}
 
 
 def _find_step(request: Request, pk: int, index: int) -> Step:
-    """A step with a picture, for the maintainers of its submission."""
+    """Return a step with a screenshot, only to maintainers of its submission; raise Http404 if it has none."""
     trajectory = access.trajectory_for(request.user, pk, Role.MAINTAINER)
     found = trajectory.steps.select_related("screenshot").filter(index=index, screenshot__isnull=False).first()
     if found is None:
@@ -136,7 +136,7 @@ def _rows_of(boxes: Sequence[Sequence[int]]) -> list[Row]:
 
 
 def _read_rows(request: Request) -> list[Row]:
-    """The rows that were typed, as they were; empty ones are left out."""
+    """Return the rows as typed, without the empty ones."""
     columns = [request.POST.getlist(side)[: MOST_BOXES + 1] for side in SIDES]
     count = max(len(column) for column in columns)
     padded = [column + [""] * (count - len(column)) for column in columns]
@@ -146,7 +146,7 @@ def _read_rows(request: Request) -> list[Row]:
 
 def _parse_boxes(rows: list[Row]) -> tuple[list[list[int]], list[Problem]]:
     wrong = [number for number, row in enumerate(rows, start=1) if not all(map(_is_number, row.values()))]
-    says = "Box {}: give x, y, width and height as whole numbers."
+    says = "Box {}: enter x, y, width and height as whole numbers."
     problems = [Problem("not_a_number", says.format(number), "boxes") for number in wrong]
     return ([] if problems else [[int(row[side]) for side in SIDES] for row in rows]), problems
 

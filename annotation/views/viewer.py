@@ -23,7 +23,7 @@ from annotation.views.answers import Request, page
 from annotation.views.reading import Reading, reading_of
 
 AROUND = 30  # steps of the strip on each side of the current one; a page shows about a dozen
-TALL = 1.6  # height by width from which a picture is fitted by its width and scrolls
+TALL = 1.6  # height divided by width above which a screenshot is fitted by its width and scrolls
 LARGE = 2000  # width from which a screenshot may have been taken at double scale: agents' viewports are narrower
 CLICKING = re.compile(
     r"(?:\A|->)\s*+(?:\w+\.){0,2}(?:(?:left|right|middle|double|triple|mouse|js)[_ -]?)?(?:dbl)?(?:click|tap)"
@@ -34,7 +34,7 @@ CLICKING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where the action pointed, in the picture's pixels; ``outside`` when that is not on the picture.
+    """Target of the action in the screenshot's pixels; ``outside`` if it is not on the screenshot.
 
     ``doubt`` says why it may be wrong: no format states the agent's viewport, nor the scale of its screenshots.
     """
@@ -48,7 +48,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What of a step is needed of all steps: ``same`` is equal for steps with the same action and address."""
+    """Fields of a step that the whole list needs: ``same`` is equal for steps with the same action and address."""
 
     index: int
     status: str
@@ -65,7 +65,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """By what the coordinates of a trajectory are multiplied to be pixels of its pictures, and what is unsure of it."""
+    """The ``factor`` from coordinates of a trajectory to pixels of its screenshots, and the ``doubt`` about it."""
 
     factor: int = 1
     doubt: str = ""
@@ -73,7 +73,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Thumb:
-    """A step in the strip. ``first`` is the first of the ``times`` steps that do the same as this one, in a row."""
+    """A step in the strip. ``first`` is the first of the ``times`` consecutive steps that do the same."""
 
     step: Step
     seen: bool
@@ -100,17 +100,17 @@ class Thumb:
 
 @dataclass(frozen=True)
 class Viewer:
-    """What the template needs to show step ``current``, and the strip around it unless ``bare``."""
+    """Template context to show step ``current``, and the strip around it unless ``bare``."""
 
     trajectory: Trajectory
     current: Step | None
     strip: list[Thumb]
     rows: list[Row]
     seen: list[int]
-    address: str  # of the page, up to where "step=3" follows
+    address: str  # of the page, to which "step=3" is appended
     bare: bool
-    reading: Reading | None = None  # in place of the steps, where there are none
-    redacting: bool = False  # whether the person may cover parts of the pictures
+    reading: Reading | None = None  # replaces the steps if there are none
+    redacting: bool = False  # whether the person may redact the screenshots
 
     @property
     def index(self) -> int:
@@ -147,7 +147,7 @@ class Viewer:
 
     @property
     def next_failed(self) -> int | None:
-        """The next failed step, or the first one behind the last."""
+        """Return the next failed step, or the first failed one if none follows; None if no step failed."""
         return next((index for index in self.failed if index > self.index), self.failed[0] if self.failed else None)
 
     @property
@@ -162,12 +162,12 @@ class Viewer:
         scale, width, height = scale_of(self.rows), step.screenshot.width, step.screenshot.height
         x, y = step.click_x * scale.factor, step.click_y * scale.factor
         outside = not (0 <= x <= width and 0 <= y <= height)
-        whole_page = "The picture shows the whole page: the mark is right only if the page was not scrolled."
+        whole_page = "The screenshot shows the whole page: the mark is correct only if the page was not scrolled."
         return Mark(x, y, max(width, 320) / 70, outside, scale.doubt or (whole_page if self.tall else ""))
 
     @property
     def unplaced(self) -> bool:
-        """Whether the action is a click and does not say where."""
+        """Return whether the action is a click without a position."""
         step = self.current
         return step is not None and step.click_x is None and CLICKING.search(step.action[:500]) is not None
 
@@ -178,9 +178,9 @@ class Viewer:
 
 
 def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = None, redacting: bool = False) -> Viewer:
-    """The viewer at the step that ?step= names; with ?bare without the strip, for a script that has it.
+    """Return the viewer at the step that ?step= names; with ?bare without the strip, for a script that has it.
 
-    ``address`` is that of the page, where it differs from what was asked for: a form that was refused.
+    ``address`` is that of the page, if the request has another one, as for a form that was refused.
     """
     rows = _rows(trajectory)
     index = min(max(_number(request), 0), max(len(rows) - 1, 0))
@@ -198,16 +198,18 @@ def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = N
 
 
 def scale_of(rows: list[Row]) -> Scale:
-    """What the clicks of a trajectory and the sizes of its pictures say about their scale; see `Mark`."""
+    """Estimate the scale of a trajectory's clicks from the clicks and screenshot sizes; see `Mark`."""
     clicks = [row for row in rows if row.points]
     if any(row.x > row.width or row.y > row.height for row in clicks):  # type: ignore[operator]
-        return Scale(doubt="A click of this trajectory lies off its picture: its clicks may have another scale.")
+        return Scale(doubt="A click of this trajectory lies outside its screenshot: its clicks may use another scale.")
     if clicks and all(_may_be_double(row) for row in clicks):
         width = max(row.width or 0 for row in clicks)
         return Scale(
             2,
-            f"It is assumed that the screenshots were taken at double scale: they are {width} pixels wide, and no "
-            "click lies beyond the half.",
+            (
+                f"The screenshots are treated as double scale: they are {width} pixels wide, and all clicks "
+                "lie in the first half."
+            ),
         )
     return Scale()
 
@@ -224,7 +226,7 @@ def _rows(trajectory: Trajectory) -> list[Row]:
 
 
 def _opened(request: HttpRequest, index: int) -> Case:
-    """The steps that the person has opened so far, with step ``index`` alone: no query of its own, and sent once."""
+    """Return the steps that the person has opened, only on step ``index``: no extra query, and sent only once."""
     opened = Activity.objects.filter(trajectory=OuterRef("trajectory"), person=request.user.pk).values("steps")
     return Case(When(index=index, then=Subquery(opened)), default=None, output_field=JSONField())
 
@@ -243,7 +245,7 @@ def _number(request: HttpRequest) -> int:
 
 
 def number(value: Any) -> int | None:
-    """A step number out of an address or a form; None for anything else."""
+    """Parse a step number from an address or a form; None for anything else."""
     text = str(value or "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
@@ -257,7 +259,7 @@ EXCERPT = 60  # characters shown on each side of a hit
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """Where a step has the words: in its ``field``, ``found`` between ``before`` and ``after``."""
+    """A search result in a step: in its ``field``, ``found`` between ``before`` and ``after``."""
 
     step: int
     field: str
@@ -268,7 +270,7 @@ class Hit:
 
 @page
 def search(request: Request, pk: int) -> HttpResponse:
-    """Steps whose action, thought or address has the words ?q=, as a page, or as a list for a script."""
+    """List steps whose action, thought or address contains ?q=, as a page, or as a partial for a script."""
     trajectory = access.visible_trajectory_for(request.user, pk)
     words = request.GET.get("q", "").strip()[:200]
     hits = _find_hits(trajectory, words) if words else []
@@ -286,14 +288,14 @@ def search(request: Request, pk: int) -> HttpResponse:
 
 
 def _find_way_back(request: Request, trajectory: Trajectory) -> str:
-    """The desk that asked, to lead back to; a path of ours and nothing else."""
+    """Return the address of the desk that searched; only a path on this site is accepted."""
     given = request.GET.get("desk", "")
     ours = given.startswith("/") and url_has_allowed_host_and_scheme(given, None) and given.endswith(("?", "&"))
     return given if ours else f"/trajectories/{trajectory.pk}?"
 
 
 def _find_hits(trajectory: Trajectory, words: str) -> list[Hit]:
-    """The first occurrence in each text of each step, without regard to case; one more than are shown at most."""
+    """Return the first match in each text of each step, ignoring case; stop above `MOST_HITS`."""
     wanted = re.compile(re.escape(words), re.IGNORECASE)
     hits: list[Hit] = []
     for index, action, thought, url in trajectory.steps.values_list("index", "action", "thought", "url"):

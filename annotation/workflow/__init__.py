@@ -1,9 +1,9 @@
-"""The only place where a state changes.
+"""Transitions: the only code that changes a state.
 
-Every verb locks the row it works on and then the chain of its submission, guards (PermissionDenied for a missing
-right, `Conflict` for a wrong state, `Incomplete` for a label that lacks something), writes, and appends an event,
-in one transaction. Drafts and activity are no decisions: they have no event. Locks are always taken in this order, as
-far as a verb needs them: account, benchmark, membership, trajectories by their keys, submission.
+In one transaction, each transition locks its row and then the chain of the submission, checks, writes and appends an
+event. The checks raise PermissionDenied (missing right), `Conflict` (wrong state) or `Incomplete` (incomplete label).
+Drafts and activity are not decisions and have no event. All code takes its locks in this order: account, benchmark,
+membership, trajectories by primary key, submission.
 """
 
 from annotation.workflow.adjudicating import (

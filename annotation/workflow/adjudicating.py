@@ -42,10 +42,10 @@ from annotation.workflow.guards import (
 
 
 def open_adjudication(person: Person, trajectory: Trajectory, reason: str = "") -> Adjudication:
-    """Take a trajectory for adjudication; labels cannot change from here on.
+    """Open the adjudication of a trajectory; from then on its labels cannot change.
 
-    Opening one's own again returns it. Somebody else's is taken over once its lease has run out. A decided one is
-    opened again only for a ``reason``, as the next revision.
+    Returns the person's own open adjudication again, and takes over another person's if its lease has expired. A
+    decided one is opened again only with a ``reason``, as the next revision.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
@@ -73,7 +73,7 @@ def _require_adjudicable(state: State, reason: str) -> None:
     if state is State.ADJUDICATED:
         require_reason(reason, "changing an adjudication")
     elif state not in TO_ADJUDICATE:
-        raise Conflict(f"There is nothing to adjudicate: the trajectory is {state}.")
+        raise Conflict(f"This trajectory needs no adjudication: it is {state}.")
 
 
 def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
@@ -87,7 +87,7 @@ def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
 
 
 def leave_adjudication(person: Person, trajectory: Trajectory) -> None:
-    """Put an opened trajectory back into the adjudicators' queue; the draft is kept."""
+    """Return an opened trajectory to the adjudication queue; the draft stays saved."""
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
         undecided = _require_open_adjudication(person, row)
@@ -96,10 +96,9 @@ def leave_adjudication(person: Person, trajectory: Trajectory) -> None:
 
 
 def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adjudication:
-    """Make the deciding verdict of an adjudication that the person has opened.
+    """Save the verdict of an adjudication that the person has opened.
 
-    The same decision again changes nothing and returns the stored one: the answer to the first request may have
-    been lost.
+    Submitting the same decision again returns the stored one, because the first response may have been lost.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
@@ -139,7 +138,7 @@ def _require_open_adjudication(person: Person, trajectory: Trajectory) -> Adjudi
 
 
 def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
-    """Draw from the unanimous trajectories that took part in no draw yet, by the seed that was fixed before."""
+    """Draw spot checks from the unanimous trajectories that were in no earlier draw, by the seed fixed before."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER, Role.ADJUDICATOR)
@@ -147,7 +146,7 @@ def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
         agreed = with_state(submission.trajectories.select_related("task")).filter(state=State.AGREED.value)
         population = {trajectory.task.external_id: trajectory for trajectory in agreed}
         if not population:
-            raise Conflict("There is no unanimous trajectory that has not been in a draw yet.")
+            raise Conflict("All unanimous trajectories have already been in a draw.")
         number = submission.spot_check_draws.count() + 1
         seed = submission.spot_check_seed
         drawn = choose(sorted(population), submission.spot_check_rate, seed)
@@ -164,7 +163,7 @@ def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
             SpotCheck(trajectory=trajectory, draw=draw, selected=task_id in drawn)
             for task_id, trajectory in sorted(population.items())
         )
-        # The next draw's seed is fixed now and shown by its hash only: nobody can foresee it, nor choose another.
+        # Fix the seed of the next draw now and record only its hash: nobody can predict it or choose another.
         submission.spot_check_seed = new_seed()
         submission.save(update_fields=["spot_check_seed"])
         record_for(
@@ -180,16 +179,16 @@ def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
 
 
 def choose(population: list[str], rate: float, seed: str) -> list[str]:
-    """The seeded random choice of ``ceil(rate * n)``; see `choose_so_many`."""
+    """Return ``ceil(rate * n)`` items, chosen at random by the seed; see `choose_so_many`."""
     # The decimal product is rounded first: 0.1 * 30 is 3.0000000000000004 in binary and would draw four.
     return choose_so_many(population, math.ceil(round(rate * len(population), 9)), seed)
 
 
 def choose_so_many(population: list[str], count: int, seed: str) -> list[str]:
-    """The seeded random choice: ``count`` of the sorted population, itself sorted.
+    """Return ``count`` items of the sorted population, chosen at random by the seed, in sorted order.
 
     Python documents that `random.Random(str)` seeds by SHA-512 (version 2) and keeps `random()` reproducible
-    across releases; `sample` is not promised, so items are ranked by one `random()` each.
+    across releases; `sample` has no such promise, so items are ranked by one `random()` each.
     """
     generator = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
     ranked = sorted((generator.random(), item) for item in sorted(population))

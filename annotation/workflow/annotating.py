@@ -53,11 +53,11 @@ from annotation.workflow.training import refuse_practice_set, require_admitted
 ALREADY_SUBMITTED = "You have already submitted a label for this trajectory. Revise it instead."
 FIXED = "This label can no longer be revised."
 UNCHANGED = "This revision changes nothing. Change the label, or cancel the revision."
-AHEAD_LEASE = timedelta(minutes=10)  # how long the next trajectory waits for somebody who is about to submit
+AHEAD_LEASE = timedelta(minutes=10)  # reserves the next trajectory for a person who is about to submit
 
 
 def claim(person: Person, submission: Submission) -> Assignment | None:
-    """Give the person the trajectory they are working on, or the next one; None when nothing is left for them."""
+    """Extend the person's reservation, or reserve the next trajectory; None if nothing is left for them."""
     return_expired_leases(submission)
     with transaction.atomic():
         member = require_member(person, submission, Role.ANNOTATOR, lock=True)
@@ -76,10 +76,10 @@ def claim(person: Person, submission: Submission) -> Assignment | None:
 
 
 def claim_ahead(person: Person, trajectory: Trajectory) -> Assignment | None:
-    """The one that `claim` will give after ``trajectory``, so that its first pictures can be fetched; None if none.
+    """Reserve the trajectory after ``trajectory``, so that its first screenshots can be preloaded; None if none.
 
-    Its lease is a short one until `claim` gives it: who stops here keeps it from nobody for long. Nobody holds more
-    than one ahead.
+    Its lease is short until `claim` returns it, so that a person who stops here does not block it for long. A person
+    has at most one such reservation.
     """
     submission = trajectory.submission
     with transaction.atomic():
@@ -87,20 +87,20 @@ def claim_ahead(person: Person, trajectory: Trajectory) -> Assignment | None:
         refuse_practice_set(submission)
         held = list(queue.find_all_held(person, submission))
         if all(assignment.trajectory_id != trajectory.pk for assignment in held):
-            return None  # the lease is gone: first things first
+            return None  # the lease of ``trajectory`` has expired
         ahead = next((assignment for assignment in held if assignment.trajectory_id != trajectory.pk), None)
         if ahead is not None:
             return ahead
         chosen = queue.lock_next(person, submission)
         if chosen is None or not training.is_admitted(person, submission):
-            return None  # who held something when practice was switched on ends that first
+            return None  # practice was switched on: only the current trajectory may be completed
         submission = lock_submission(submission.pk)
         require_unfrozen(submission)
         return _assign(member, chosen, AHEAD_LEASE)
 
 
 def claim_this(person: Person, trajectory: Trajectory) -> Assignment:
-    """Give the person this very trajectory, past the queue: for scripts that enter reviews made elsewhere."""
+    """Reserve this trajectory for the person regardless of the queue, for scripts that enter imported reviews."""
     with transaction.atomic():
         member = require_member(person, trajectory.submission, Role.ANNOTATOR, lock=True)
         with lock_trajectory(trajectory) as (row, submission):
@@ -108,7 +108,7 @@ def claim_this(person: Person, trajectory: Trajectory) -> Assignment:
             require_admitted(person, submission)
             given_back = row.releases.filter(annotator=person, lifted_at__isnull=True).exists()
             if row.open_slots == 0 or given_back or row.assignments.filter(annotator=person).exists():
-                raise Conflict("The trajectory has no free slot for this person.")
+                raise Conflict("This trajectory has no free slot for you.")
             return _assign(member, row)
 
 
@@ -133,7 +133,7 @@ def _renew_lease(assignment: Assignment) -> Assignment:
 
 
 def hold_again(person: Person, trajectory: Trajectory) -> Assignment:
-    """Hold a trajectory whose lease has run out once more, if its slot, or another one, is still free."""
+    """Renew the lease of a trajectory; if its slot was already returned, this needs a free one."""
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
         require_unfrozen(submission)
@@ -144,7 +144,7 @@ def hold_again(person: Person, trajectory: Trajectory) -> Assignment:
 
 
 def return_expired_leases(submission: Submission) -> int:
-    """Give slots whose lease ran out back to the queue; drafts stay their authors'. Returns how many."""
+    """Return slots with expired leases to the queue, and return their number. Drafts stay."""
     expired = Assignment.objects.filter(trajectory__submission=submission, lease_expires_at__lte=clock.now())
     if not expired.exists():
         return 0
@@ -162,10 +162,10 @@ def return_expired_leases(submission: Submission) -> int:
 
 
 def submit(person: Person, trajectory: Trajectory, content: LabelContent, flag_note: str | None = None) -> Label:
-    """Make the person's label. It needs an assignment; a lease that ran out is no obstacle while the slot is free.
+    """Create the person's label. It needs an assignment; an expired lease is accepted while a slot is free.
 
-    ``flag_note`` (None for no flag) flags it in the same transaction: a moment later it might be final already.
-    The same label again changes nothing and returns the stored one: the answer to the first may have been lost.
+    ``flag_note`` (None for no flag) adds a flag in the same transaction: later the trajectory might already be final.
+    Submitting the same label again returns the stored one, because the first response may have been lost.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -191,9 +191,9 @@ def submit(person: Person, trajectory: Trajectory, content: LabelContent, flag_n
 
 
 def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
-    """Correct the person's own label while it is still blind: before an adjudication was opened or a draw made.
+    """Correct the person's own label while it is still blind: before an adjudication is opened or a draw is made.
 
-    The same revision again changes nothing and returns the stored one, as in `submit`.
+    Submitting the same revision again returns the stored one, as in `submit`.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -204,13 +204,13 @@ def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason
         require_unfrozen(submission)
         assignment = _require_assignment(person, row)
         if latest is None:
-            raise Conflict("There is no label of yours to revise yet.")
+            raise Conflict("You have no label to revise.")
         if has_looked(assignment):
             raise Conflict(STANDS)
         if was_in_draw(row):
             raise Conflict(FIXED)
-        # Before the state: a refused request leaves no trace, so its answer must not reveal whether somebody has opened
-        # the trajectory. This concerns incomplete forms and unchanged labels.
+        # Before `was_opened`: a refused request leaves no trace, so its response must not reveal whether somebody has
+        # opened the trajectory. This concerns incomplete forms and unchanged labels.
         reason = require_reason(reason, "a revision")
         require_complete(row, content, Role.ANNOTATOR)
         if unchanged:
@@ -231,18 +231,18 @@ def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason
 
 
 def was_opened(trajectory: Trajectory) -> bool:
-    """Whether an adjudication was ever opened, and perhaps left again: labels may have been seen, so they stay."""
+    """Return whether an adjudication was ever opened: labels may have been seen, so they cannot change."""
     return Event.objects.filter(
         submission=trajectory.submission, kind="adjudication_opened", payload__task_id=trajectory.task.external_id
     ).exists()
 
 
 def was_in_draw(trajectory: Trajectory) -> bool:
-    """Whether a draw was made when all labels of the trajectory were in: from then on they stay.
+    """Return whether a draw was made after the trajectory had all labels: from then on they cannot change.
 
-    What a draw has left out is never checked again, and could be turned unseen. Disputed ones stay as well: otherwise
-    a refusal would tell an annotator that the labels agree. The order of the chain decides and not the times of rows,
-    which may be equal, or run backwards when a clock is set.
+    A trajectory that was not drawn is never checked again, so nobody would notice a changed verdict. Disputed ones are
+    fixed too: otherwise a refusal would tell an annotator that the labels agree. The order of the chain decides,
+    because times of rows can be equal, or run backwards when a clock is set.
     """
     events = Event.objects.filter(submission=trajectory.submission)
     last_draw = events.filter(kind="spot_checks_drawn").order_by("-sequence").values("sequence")[:1]
@@ -251,16 +251,16 @@ def was_in_draw(trajectory: Trajectory) -> bool:
 
 
 def release(person: Person, trajectory: Trajectory, reason: str) -> None:
-    """Give an unlabelled trajectory back; it is not offered to the person again, and the draft is kept."""
+    """Decline an unlabelled trajectory; it is not offered to the person again, and the draft stays saved."""
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
         assignment = _require_assignment(person, row)
         if assignment.lease_expires_at is None:
-            raise Conflict("Your label is in; a labelled trajectory cannot be given back.")
+            raise Conflict("You have submitted a label, so you cannot decline this trajectory.")
         given = Release.objects.create(
             trajectory=row,
             annotator=person,
-            reason=require_reason(reason, "giving a trajectory back"),
+            reason=require_reason(reason, "declining a trajectory"),
             released_at=timezone.now(),
         )
         assignment.delete()
@@ -268,15 +268,15 @@ def release(person: Person, trajectory: Trajectory, reason: str) -> None:
 
 
 def flag(person: Person, trajectory: Trajectory, note: str) -> Flag:
-    """Ask the adjudicator to look at a trajectory, whatever the labels say. Flagging twice changes nothing.
+    """Flag a trajectory for the adjudicator, whatever the labels are. Flagging twice changes nothing.
 
-    Refused once the person has been shown what judges say: a judge would choose, through them, what is adjudicated.
+    Raises Conflict after the person has seen judgments: otherwise judges would influence what is adjudicated.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
         require_unfrozen(submission)
         if has_looked(_require_assignment(person, row)):
-            raise Conflict(f"{STANDS} It is not flagged any more, either.")
+            raise Conflict(f"{STANDS} It can no longer be flagged either.")
         return _flag(member, row, note)
 
 
@@ -292,7 +292,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
 
 
 def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
-    """A slot for somebody whose lease ran out while they were writing, if one is still free."""
+    """Reserve a free slot for a person whose lease expired during their work; raise Conflict if there is none."""
     require_admitted(member.person, trajectory.submission)
     mine = {"trajectory": trajectory}
     began = (
@@ -318,7 +318,9 @@ def _is_flagged(member: Membership, trajectory: Trajectory, note: str | None) ->
 def _require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
     assignment = trajectory.assignments.filter(annotator=person).first()
     if assignment is None:
-        raise Conflict("Your reservation has ended. Your draft is saved, and the queue may offer this again.")
+        raise Conflict(
+            "Your reservation has ended. Your draft is saved, and the queue may offer you this trajectory again."
+        )
     return assignment
 
 

@@ -1,4 +1,4 @@
-"""Erase a person: their identity goes, and everything they said stays under their pseudonyms."""
+"""Erasure of a person: deletes the identity; labels and texts stay under the pseudonyms."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ from annotation.names import compile_names, find_ordinary_words, find_written_te
 from annotation.records import Problem
 from annotation.workflow.guards import Conflict, Incomplete, Role, lock_departure, record, record_for, require_reason
 
-SUFFIXES = frozenset([".zip", ".json", ".jsonl", ".gz", ".parquet", ".csv"])  # an import may still be told by it
+SUFFIXES = frozenset([".zip", ".json", ".jsonl", ".gz", ".parquet", ".csv"])  # stay, to show the type of an import
 
 
 class LastMaintainer(Conflict):
-    """Nobody else maintains some open submissions of the person; ``submissions`` are their numbers."""
+    """Conflict: some open submissions have no other maintainer; ``submissions`` are their ids."""
 
     def __init__(self, submissions: list[int]) -> None:
         self.submissions = submissions
         listed = ", ".join(map(str, submissions))
         what = "submission" if len(submissions) == 1 else "submissions"
         super().__init__(
-            f"Nobody else maintains the open {what} {listed}: afterwards only the operator could add people, "
-            "settle reports or freeze there. Nothing was erased: make somebody else a maintainer first, or accept that."
+            f"Nobody else maintains the open {what} {listed}. After this, only the operator could add "
+            "people, settle reports or freeze there. Nothing was erased: make another person a "
+            "maintainer first, or accept that."
         )
 
 
 def erase(
     actor: Person | None, person: Person, reason: str, accept_texts: bool = False, accept_unmaintained: bool = False
 ) -> Person:
-    """Take a person's identity out of the database, for good; by themselves, by a maintainer of the instance, or by a
-    command (no actor).
+    """Delete a person's identity permanently; ``actor`` is the person, an instance maintainer, or None for a command.
 
-    Names, e-mail address, password, rights, tokens, drafts, phrases, sessions and records of sign-ins go. Labels and
-    all else that was said stay under the pseudonyms, and no chain of events, export or bundle of a frozen submission
-    changes. What they were working on goes back into the queues. NamedInTexts where texts that stay name the person,
-    unless these are accepted (``accept_texts``); LastMaintainer where open submissions would have no maintainer left,
-    unless that is (``accept_unmaintained``).
+    Deletes names, e-mail address, password, rights, tokens, drafts, phrases, sessions and sign-in records. Labels and
+    other texts stay under the pseudonyms. Event chains, exports and bundles of frozen submissions do not change.
+    Reserved work returns to the queues. Raises NamedInTexts if texts that stay name the person (unless
+    ``accept_texts``), and LastMaintainer if open submissions would have no maintainer (unless
+    ``accept_unmaintained``).
     """
     given = require_reason(reason, "erasing a person")
     if actor is not None:
         _has_the_right(actor, person)
-    # Before anything is locked, since it reads every text. Under the locks it is repeated for the submissions in which
-    # somebody has written anything meanwhile, each of them as a whole.
+    # Before the locks, because it reads every text. Under the locks it is repeated for the submissions with new texts,
+    # each as a whole.
     before = {} if accept_texts else search_names(person)
     with transaction.atomic():
-        # Everybody who runs the instance is locked too: two of them cannot erase each other at the same moment.
+        # All operators are locked too, so that two of them cannot erase each other at the same moment.
         locked = lock_with_operators(person)
         row = next(each for each in locked if each.pk == person.pk)
         _may_erase(actor, row, others=[each for each in locked if each.pk != row.pk])
@@ -68,7 +68,7 @@ def erase(
         parts = list(_parts(row))
         for membership in parts:
             _leave(membership)
-        # Under their locks: two maintainers who leave at the same moment would each count on the other.
+        # Under the locks: otherwise two maintainers who leave at the same moment would each count the other.
         alone = [part.submission_id for part in parts if _was_maintained_by(part)]
         if alone and not accept_unmaintained:
             raise LastMaintainer(alone)
@@ -83,22 +83,22 @@ def _may_erase(actor: Person | None, person: Person, others: list[Person]) -> No
     if actor is not None:
         _has_the_right(actor, person)
     if person.erased_at is not None:
-        raise Conflict("This person has been erased already.")
+        raise Conflict("This person was already erased.")
     if person.stand_in:
-        raise Conflict("This account stands for a pseudonym of an evidence bundle and cannot be erased.")
+        raise Conflict("This account represents a pseudonym of an evidence bundle and cannot be erased.")
     if person.is_superuser and person.is_active and not others:
-        raise Conflict("This is the last account of an operator. Make another account superuser first.")
+        raise Conflict("This is the last operator's account. Make another account superuser first.")
 
 
 def _has_the_right(actor: Person, person: Person) -> None:
     if actor.pk != person.pk and not (actor.is_active and (actor.is_staff or actor.is_superuser)):
         raise PermissionDenied("Only the person or a maintainer of the instance may erase an account.")
     if person.is_superuser and not actor.is_superuser:
-        raise PermissionDenied("An operator's account can be erased only by that operator or by another one.")
+        raise PermissionDenied("Only the operator themselves or another operator can erase an operator's account.")
 
 
 def _refuse_named(reason: str, person: Person) -> None:
-    """Refuse a reason that says who is erased: it is kept."""
+    """Raise Incomplete if the reason, which is stored permanently, names the person."""
     names = (person.username, person.first_name, person.last_name, person.email)
     written = [rf"(?<!\w){re.escape(name)}(?!\w)" for name in names if len(name) > 2]
     if any(re.search(name, reason, re.IGNORECASE) for name in written):
@@ -107,19 +107,19 @@ def _refuse_named(reason: str, person: Person) -> None:
 
 
 def _parts(person: Person) -> QuerySet[Membership]:
-    """The person's parts in what was made here: what came in a bundle is closed, and its lock comes after its sample's.
+    """Return the person's active memberships by submission, the order in which all code locks several of them.
 
-    By submission, as everybody locks several of them.
+    Without submissions from bundles: they are closed, and their locks come after the locks of their samples.
     """
     parts = Membership.objects.filter(person=person, deactivated_at__isnull=True, submission__audited=False)
     return parts.select_related("submission", "person").order_by("submission")
 
 
 def lock_account(person: Person) -> Person:
-    """The person's row, locked in the caller's transaction: until that ends they are not erased.
+    """Lock and return the person's row; they cannot be erased before the caller's transaction ends.
 
-    PermissionDenied where they were since they were fetched, or the account was closed. What takes minutes asks that
-    before it writes down whose it is.
+    Raises PermissionDenied if they were erased since they were loaded, or the account was closed. Jobs that take
+    minutes call this before they save their owner.
     """
     row = Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=person.pk)
     if row.erased_at is not None or not row.is_active:
@@ -128,12 +128,12 @@ def lock_account(person: Person) -> Person:
 
 
 def find_solely_maintained(person: Person) -> list[Membership]:
-    """The parts in open submissions that would have no maintainer without the person."""
+    """Return the memberships in open submissions that would have no maintainer without the person."""
     return [part for part in _parts(person) if _was_maintained_by(part)]
 
 
 def _was_maintained_by(part: Membership) -> bool:
-    """Whether an open submission has, or had until now, no other maintainer."""
+    """Return whether an open submission has, or had until now, no other maintainer."""
     if part.role != Role.MAINTAINER or part.submission.frozen_at is not None:
         return False
     maintainers = Membership.objects.filter(submission=part.submission_id, role=Role.MAINTAINER)
@@ -141,9 +141,9 @@ def _was_maintained_by(part: Membership) -> bool:
 
 
 def _leave(membership: Membership) -> None:
-    """End a part in a submission that can still change; in the person's own name, since nobody else has to act.
+    """Deactivate a membership and return its work, with events in the person's own name: nobody else has to act.
 
-    In one that is frozen the record is closed: nothing is added to it.
+    A frozen submission is closed, so nothing in it changes.
     """
     leaving, held, undecided = lock_departure(membership.submission, membership.person)
     submission = membership.submission = leaving.submission  # as it is under the lock
@@ -161,7 +161,7 @@ def _leave(membership: Membership) -> None:
 
 
 def _forget_traces(person: Person) -> None:
-    """Delete what hangs on the person and belongs to no record of a review."""
+    """Delete the person's data that does not belong to the record of a review."""
     sign_ins.end_sessions(person)
     for model in sign_ins.RECORDS:
         sign_ins.attempts_of(person, model).delete()
@@ -174,7 +174,7 @@ def _forget_traces(person: Person) -> None:
 
 
 def _clear_file_names(rows: QuerySet[Any]) -> None:
-    """Of uploads here, and of whatever upper floors keep of files that people gave."""
+    """Replace the names of uploaded files, in this app and in the apps above it; known suffixes stay."""
     for row in rows.only("file_name"):
         suffix = PurePath(row.file_name).suffix.lower()
         row.file_name = f"file{suffix if suffix in SUFFIXES else ''}"
@@ -216,9 +216,9 @@ class NamedPlaces:
     others: tuple[str, ...]
 
     def describe(self, whole: bool) -> str:
-        """Return a phrase. If not ``whole``, it hides who labelled what from a person who labels blind."""
+        """Return a phrase. If not ``whole``, it only counts texts of others, because the person may label blind."""
         places = [*self.own, *(self.others if whole else ())]
-        listed = places[:MOST_PLACES] + ([] if whole or not self.others else [f"{len(self.others)} of others"])
+        listed = places[:MOST_PLACES] + ([] if whole or not self.others else [f"{len(self.others)} by other people"])
         more = [f"and {len(places) - MOST_PLACES} more"] if len(places) > MOST_PLACES else []
         return f"{len(self.own) + len(self.others)} in submission {self.submission} ({', '.join(listed + more)})"
 
@@ -230,29 +230,30 @@ class NamedInTexts(Conflict):
         self.found = found
         where = "; ".join(each.describe(whole) for each in found)
         super().__init__(
-            f"Texts that stay name this person: {where}. Once the name is erased nobody can look for it, so bundles "
-            "with these texts are made without a question. Nothing was erased: accept the texts first."
+            f"These texts will remain and name this person: {where}. After the erasure nobody can search "
+            "for the name, so bundles will contain these texts without a warning. Nothing was erased: "
+            "accept the texts first."
         )
 
 
 @dataclass(frozen=True)
 class NameSearch:
-    """The places ``found`` in a submission, and the ``state`` of the search: the person's names, and the last rows."""
+    """The places ``found`` in a submission, and the searched ``state``: the person's names, and the last rows."""
 
     state: tuple[Any, ...]
     found: NamedPlaces | None
 
 
 def find_named_places(person: Person) -> list[NamedPlaces]:
-    """Return a value for each submission with a text that names the person and that an erasure does not change.
+    """Return the places of each submission with texts that name the person and that an erasure does not change.
 
-    Only submissions in which the person had a role: only there exports look for the name.
+    Covers only submissions in which the person had a role, because exports look for the name only there.
     """
     return list_places(search_names(person))
 
 
 def search_names(person: Person, earlier: Mapping[int, NameSearch] = MappingProxyType({})) -> dict[int, NameSearch]:
-    """Search by submission; an ``earlier`` search is not repeated if its state has not changed."""
+    """Search each submission for the person's names, but reuse an ``earlier`` search if its state is the same."""
     parts = Membership.objects.filter(person=person, submission__audited=False).select_related("submission")
     states = _states(person, parts)
     return {

@@ -1,4 +1,4 @@
-"""Facts of rows: the content whose digest the event of the row carries."""
+"""Facts of rows: the content whose digest is stored in the event of the row."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MEASURES = ("active_seconds", "steps_seen")
 
 def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
     findings = decision.findings.model._default_manager.select_related("key_point")
-    prefetch_related_objects([decision], Prefetch("findings", findings))  # asks nothing where they were fetched already
+    prefetch_related_objects([decision], Prefetch("findings", findings))  # no query if they are already fetched
     declared = ADJUDICATION_FIELDS if isinstance(decision, Adjudication) else LABEL_FIELDS
     given = {name: (getattr(decision, name), field.always_recorded) for name, field in declared.items()}
     measures = {name: getattr(decision, name) for name in _MEASURES}
-    # The others only with a value, so that rows made before the columns existed keep their digest.
+    # Other fields count only with a value, so that rows older than their columns keep the same digest.
     facts = {name: value for name, (value, always) in given.items() if always or value not in (None, "", [])}
     return (
         facts
@@ -43,7 +43,7 @@ def label_facts(label: Label) -> dict[str, Any]:
         "at": instant(label.created_at),
     }
     if assignment.trajectory.submission.asks_attempt:
-        attempt = getattr(label, "attempt", None)  # asks nothing where it was fetched already
+        attempt = getattr(label, "attempt", None)  # no query if it is already fetched
         facts["attempt"] = attempt and {name: getattr(attempt, name) for name in ATTEMPT_FIELDS}
     return facts
 
@@ -57,7 +57,7 @@ def adjudication_facts(adjudication: Adjudication) -> dict[str, Any]:
 
 
 def shown_facts(informed: InformedRevision) -> dict[str, Any]:
-    """What of the judges an annotator was shown, for which label and when, as for the digest in its event."""
+    """Return the judgments shown to an annotator, with label and time, for the digest in the event."""
     label = informed.label
     return {
         "task_id": label.assignment.trajectory.task.external_id,
@@ -88,10 +88,10 @@ def draw_facts(draw: SpotCheckDraw) -> dict[str, Any]:
 
 
 def catalogue_facts(benchmark: Benchmark, until: datetime) -> list[dict[str, Any]]:
-    """Every version of every task, with its accepted key points, as they were at a time; the event of a freeze carries
-    the digest of the list.
+    """Return all versions of all tasks with their accepted key points, as they were at ``until``.
 
-    Sorted by task id and version, key points by position. One that was retired later was not retired then.
+    Sorted by task id and version, key points by position. A later retirement does not count. The event of a freeze
+    stores the digest of the list.
     """
     points = KeyPoint.objects.filter(task__benchmark=benchmark, accepted_at__lte=until).order_by("position", "pk")
     of_task: dict[int, list[dict[str, Any]]] = defaultdict(list)

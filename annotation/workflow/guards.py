@@ -42,14 +42,14 @@ def lease() -> timedelta:
 def extend_lease(person: Person, trajectory: Trajectory) -> datetime | None:
     """Extend a running lease from now and return its end; None if it has expired or the label is submitted.
 
-    One conditional update, so that it needs no lock: it never writes a lease onto a slot that was filled meanwhile.
+    One conditional update needs no lock: it never sets a lease on a slot whose label was submitted meanwhile.
     """
     now = clock.now()
     running = Assignment.objects.filter(trajectory=trajectory, annotator=person, lease_expires_at__gt=now)
     return now + lease() if running.update(lease_expires_at=now + lease()) else None
 
 
-LABEL_SUBMITTED = "label_submitted"  # code of a refusal: the person has submitted a label, perhaps in another window
+LABEL_SUBMITTED = "label_submitted"  # `Conflict.code`: the person already has a label, maybe from another window
 
 
 class Conflict(Exception):
@@ -61,7 +61,7 @@ class Conflict(Exception):
 
 
 class StaleDraft(Conflict):
-    """Another tab has saved since; ``current`` is what it saved."""
+    """Conflict with a draft that another tab has saved; ``current`` is that draft."""
 
     def __init__(self, current: Draft) -> None:
         super().__init__("This trajectory was edited in another window.")
@@ -69,7 +69,7 @@ class StaleDraft(Conflict):
 
 
 class Incomplete(Exception):
-    """The content lacks something (HTTP 400); ``problems`` name the fields."""
+    """Error for incomplete content (HTTP 400); ``problems`` name the fields."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -80,8 +80,8 @@ class Incomplete(Exception):
 def lock_trajectory(trajectory: Trajectory) -> Iterator[tuple[Trajectory, Submission]]:
     """Lock a trajectory and its submission in one transaction that ends with the block.
 
-    Without the key (no_key), as everywhere here: a row that refers to a trajectory can be inserted meanwhile by
-    somebody who holds the submission, such as the draw of the spot checks, and neither waits for the other.
+    All locks of trajectories use ``no_key``: a transaction that has locked the submission, such as the draw of the
+    spot checks, can insert rows that refer to the trajectory. Neither transaction waits for the other.
     """
     with transaction.atomic():
         rows = Trajectory.objects.select_for_update(no_key=True, of=("self",)).select_related("task")
@@ -95,10 +95,10 @@ def lock_submission(pk: int) -> Submission:
 
 
 def lock_departure(submission: Submission, person: Person) -> tuple[Membership, list[Assignment], list[Adjudication]]:
-    """Lock and return the membership of somebody who leaves, their slots without a label and open adjudications.
+    """Lock the work of a leaving member; return membership, slots without a label and open adjudications.
 
-    The membership comes first, as in a claim: from here on the person is given nothing more. Then the submission,
-    which the membership carries.
+    The membership is locked first, as in a claim, so that the person gets no more work; the submission is locked
+    last, and is an attribute of the returned membership.
     """
     leaving = Membership.objects.select_for_update().get(submission=submission, person=person)
     held = Assignment.objects.filter(
@@ -114,7 +114,7 @@ def lock_departure(submission: Submission, person: Person) -> tuple[Membership, 
 
 
 def require_member(person: Person, submission: Submission, *roles: Membership.Role, lock: bool = False) -> Membership:
-    """Return the active membership; a superuser without a role becomes a maintainer by acting as one."""
+    """Return the active membership; make a superuser without a role a maintainer if ``roles`` allow it."""
     require_writable(submission)
     memberships = Membership.objects.select_for_update() if lock else Membership.objects.all()
     membership = memberships.filter(submission=submission, person=person).first()
@@ -122,7 +122,7 @@ def require_member(person: Person, submission: Submission, *roles: Membership.Ro
         return join_as_maintainer(submission, person)
     if membership is None or membership.deactivated_at is not None or membership.role not in roles:
         raise PermissionDenied(f"Only an active {' or '.join(roles)} of this submission may do that.")
-    membership.submission, membership.person = submission, person  # known already: two queries less in every verb
+    membership.submission, membership.person = submission, person  # saves two queries in each transition
     return membership
 
 
@@ -135,17 +135,17 @@ def require_writable(submission: Submission) -> None:
 def require_unfrozen(submission: Submission) -> None:
     require_writable(submission)
     if submission.frozen_at is not None:
-        raise Conflict("The submission is frozen; its maintainer would have to reopen it.")
+        raise Conflict("The submission is frozen. Ask its maintainer to unfreeze it.")
 
 
-LONGEST_NOTE = 2000  # characters of a reason or note: the chain keeps it for ever
+LONGEST_NOTE = 2000  # characters of a reason or note, which the chain stores permanently
 REASON_TOO_LONG = f"A reason has at most {LONGEST_NOTE:,} characters."
 
 
 def require_reason(value: str, what: str) -> str:
     """Return the reason without surrounding blanks; raise Incomplete if it is blank or too long."""
     if is_blank(value):
-        raise Incomplete([Problem("reason_missing", f"Say why: {what} needs a reason.", "reason")])
+        raise Incomplete([Problem("reason_missing", f"Enter a reason: {what} requires one.", "reason")])
     return check_note(value)
 
 
@@ -157,7 +157,7 @@ def check_note(value: str) -> str:
 
 
 def asked_of(trajectory: Trajectory, role: Membership.Role = Role.ANNOTATOR) -> Asked:
-    """What a complete label, or adjudication, of this trajectory has to say."""
+    """Return what a complete label or adjudication of this trajectory must contain."""
     return Asked(
         key_points=tuple(key_points_of(trajectory).values_list("pk", flat=True)),
         steps=trajectory.steps.count(),
@@ -181,7 +181,7 @@ def require_complete(trajectory: Trajectory, content: LabelContent, role: Member
 
 
 def decision_fields(content: LabelContent, role: Membership.Role = Role.ANNOTATOR) -> dict[str, Any]:
-    """Return the columns of a decision, with what does not belong to its verdict left empty."""
+    """Return the columns of a decision; those that do not apply to its verdict are empty."""
     declared = ADJUDICATION_FIELDS if role == Role.ADJUDICATOR else LABEL_FIELDS
     return label_fields.store(content, declared.values())
 
@@ -209,7 +209,7 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def load_measures(person: Person | int, trajectory: Trajectory) -> dict[str, Any]:
-    """Return active seconds and opened steps of the person; None where nothing measured them."""
+    """Return active seconds and opened steps of the person; None if not measured."""
     activity = Activity.objects.filter(trajectory=trajectory, person=person).first()
     if activity is None:
         return {"active_seconds": None, "steps_seen": None}
@@ -217,7 +217,7 @@ def load_measures(person: Person | int, trajectory: Trajectory) -> dict[str, Any
 
 
 def key_points_of(trajectory: Trajectory) -> QuerySet[KeyPoint]:
-    """The key points that a label of this trajectory must speak about."""
+    """Return the current accepted key points, which a label of this trajectory must cover."""
     return KeyPoint.objects.filter(task=trajectory.task_id, accepted_at__isnull=False, retired_at__isnull=True)
 
 

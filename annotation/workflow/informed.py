@@ -1,6 +1,6 @@
-"""The verbs of the informed second stage: an annotator looks at what judges say, and keeps or changes their verdict.
+"""Transitions of the second stage: an annotator views judgments, and keeps or changes their verdict.
 
-Nothing here touches the blind label, which states, final verdicts, agreement and exports go on with.
+The blind label never changes here: states, final verdicts, agreement and exports continue to use it.
 """
 
 from __future__ import annotations
@@ -26,18 +26,17 @@ from annotation.workflow.guards import (
     require_unfrozen,
 )
 
-# True whether there are none, imported ones or others that this person may not know of: it does not tell which.
+# Same text for no judgments, imported ones, and ones that the person may not know of: it must not reveal which.
 NOTHING_TO_SHOW = (
-    "There is no judgment to show you yet. Only judgments from judge runs of this submission are shown, imported ones "
-    "are not."
+    "There are no judgments to show. Only judgments from judge runs of this submission are shown, not imported ones."
 )
-STANDS = "You have been shown what judges say about this trajectory. From then on your blind label stays as it is."
+STANDS = "You have been shown the judgments of this trajectory. Your blind label can no longer change."
 
 
 def show_judgments(person: Person, trajectory: Trajectory, judgments: Sequence[Mapping[str, Any]]) -> InformedRevision:
-    """Record that the person is shown ``judgments`` (see `InformedRevision`); their label is not revised any more.
+    """Record that the person is shown ``judgments`` (see `InformedRevision`); they can no longer revise the label.
 
-    Looking again changes nothing and returns what was shown the first time.
+    A second call changes nothing and returns the record of the first.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -54,12 +53,12 @@ def show_judgments(person: Person, trajectory: Trajectory, judgments: Sequence[M
 
 
 def keep_verdict(person: Person, trajectory: Trajectory, reason: str = "") -> InformedRevision:
-    """Say that the blind verdict is the right one, now that the judges' evidence is known."""
+    """Record that the annotator keeps the blind verdict after viewing the judgments."""
     return _decide(person, trajectory, None, check_note(reason))
 
 
 def change_verdict(person: Person, trajectory: Trajectory, verdict: Verdict, reason: str) -> InformedRevision:
-    """Say that another verdict is the right one, and why; the blind one stays where it is."""
+    """Record another verdict and its reason; the blind verdict does not change."""
     return _decide(person, trajectory, verdict, require_reason(reason, "another verdict"))
 
 
@@ -74,11 +73,13 @@ def _decide(person: Person, trajectory: Trajectory, verdict: Verdict | None, rea
         _require_open(submission)
         informed = InformedRevision.objects.filter(label=label).first()
         if informed is None:
-            raise Conflict("Look at what the judges say first.")
+            raise Conflict("View the judgments first.")
         if informed.decided_at is not None:
-            raise Conflict("You have decided already whether to keep your verdict.")
+            raise Conflict("You have already decided whether to keep your verdict.")
         if verdict is not None and verdict == label.verdict:
-            raise Incomplete([Problem("verdict_unchanged", "This is your verdict already: keep it.", "verdict")])
+            raise Incomplete(
+                [Problem("verdict_unchanged", "This is already your verdict: choose to keep it.", "verdict")]
+            )
         informed.label = label
         informed.verdict = label.verdict if verdict is None else verdict
         informed.reason, informed.decided_at = reason, timezone.now()
@@ -103,6 +104,6 @@ def _own_label(person: Person, trajectory: Trajectory) -> Label:
 
 
 def _record(member: Membership, kind: str, of: InformedRevision, /, **payload: str) -> None:
-    """The event says whose label, and nothing of what was decided but its digest."""
+    """Append an event that names the label; of its content it has only the digest."""
     label = of.label
     record_for(member, kind, label.assignment.trajectory, slot=label.assignment.slot, **payload)

@@ -27,31 +27,32 @@ OF_A_SLOT = ("label_submitted", "judgments_shown", "informed_decided")
 
 
 def problems(submission: Submission) -> list[Problem]:
-    """Every way in which chain and rows disagree; a changed row is both unknown to the events and missing to them.
+    """Return all differences between rows and events; a changed row gives two: not in events, and missing.
 
-    Covers what a final verdict depends on: labels and who made them, adjudications, draws and who was drawn, flags,
-    reopenings; and, since they are exported, what annotators were shown of judges and said then. Known answers decide
-    nothing, and are not compared. The number of queries does not grow with the
-    submission.
+    Covers the data that decides a final verdict: labels and their annotators, adjudications, draws and their
+    trajectories, flags, reopenings. Covers the second stage too, because it is exported. Known answers decide
+    nothing and are not compared. The number of queries does not grow with the submission.
     """
     events = list(Event.objects.filter(submission=submission))
     broken = first_broken(events)
-    found = [Problem("chain_broken", f"Event {broken.sequence} does not fit its chain.")] if broken else []
+    found = (
+        [Problem("chain_broken", f"The hash of event {broken.sequence} does not match the chain.")] if broken else []
+    )
     for kind, present in _collect_digests(submission).items():
         recorded = {event.payload[kind] for event in events if kind in event.payload}
         found += [
-            Problem(f"{kind}_not_in_events", f"{what} differs from what its event recorded.")
+            Problem(f"{kind}_not_in_events", f"{what} differs from its event.")
             for value, what in present.items()
             if value not in recorded
         ]
         if recorded - set(present):
-            found.append(Problem(f"{kind}_missing", f"An event records a {kind} that is not there any more."))
+            found.append(Problem(f"{kind}_missing", f"An event records a {kind} that no longer exists."))
     names = dict(submission.memberships.values_list("person_id", "pseudonym"))
     return found + _compare_counts(submission, events, names) + _check_draws(submission) + _check_attempts(submission)
 
 
 def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
-    """By kind of row: what the digest of each should be found in the events, and how to name it."""
+    """Return, by kind of row, the digest that the events must have for each row, with the row's description."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission).select_related(
         "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
     )
@@ -68,7 +69,7 @@ def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
             digest(adjudication_facts(row)): str(row) for row in adjudications.prefetch_related("findings__key_point")
         },
         "draw": {digest(draw_facts(row)): f"Spot-check {row}" for row in draws},
-        "shown": {digest(shown_facts(row)): f"What was shown for the {row}" for row in informed},
+        "shown": {digest(shown_facts(row)): f"The disclosure for the {row}" for row in informed},
         "informed": {digest(informed_facts(row)): f"The {row}" for row in informed if row.decided_at is not None},
     }
 
@@ -78,7 +79,7 @@ def _load_informed(submission: Submission) -> QuerySet[InformedRevision]:
 
 
 def _compare_counts(submission: Submission, events: list[Event], names: dict[int, str]) -> list[Problem]:
-    """Who labelled, flagged, decided and reopened what, as rows and as events: both have to be the same, as often."""
+    """Compare rows and events: how often each person labelled, flagged, decided and reopened each task."""
     labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
     labelled = labels.values_list(
         "assignment__annotator", "assignment__trajectory__task__external_id", "assignment__slot"
@@ -103,22 +104,22 @@ def _compare_counts(submission: Submission, events: list[Event], names: dict[int
 def _find_differences(
     kind: str, pairs: Iterable[tuple[Any, ...]], events: list[Event], names: dict[int, str]
 ) -> list[Problem]:
-    # With the slot of a label, since two annotators of one trajectory could be exchanged otherwise.
+    # With the slot of a label: otherwise two annotators of one trajectory could be swapped unnoticed.
     keys = ("task_id", "slot") if kind in OF_A_SLOT else ("task_id",)
     present = Counter((names.get(person, "somebody else"), *what) for person, *what in pairs)
     recorded = Counter((e.actor_pseudonym, *(e.payload[key] for key in keys)) for e in events if e.kind == kind)
     return [
-        Problem(f"{kind}_differs", f"{task}: the rows and the events do not agree on {kind} by {who}.")
+        Problem(f"{kind}_differs", f"{task}: rows and events differ on {kind} by {who}.")
         for who, task, *_ in sorted((present - recorded) + (recorded - present))
     ]
 
 
 def _check_attempts(submission: Submission) -> list[Problem]:
-    """An own attempt where the protocol asks for none: no event covers it."""
+    """Report human attempts if the protocol does not ask for them: no event covers them."""
     made = HumanAttempt.objects.filter(label__assignment__trajectory__submission=submission)
     if submission.asks_attempt or not made.exists():
         return []
-    return [Problem("attempt_not_asked", "A label has an own attempt, which this version of the protocol has not.")]
+    return [Problem("attempt_not_asked", "A label has an own attempt, which this protocol version does not allow.")]
 
 
 def _check_draws(submission: Submission) -> list[Problem]:
@@ -127,5 +128,7 @@ def _check_draws(submission: Submission) -> list[Problem]:
         members = list(draw.members.values_list("trajectory__task__external_id", "selected"))
         drawn = sorted(task for task, selected in members if selected)
         if sorted(task for task, _ in members) != draw.population or drawn != draw.drawn:
-            found.append(Problem("draw_members_differ", f"Draw {draw.number} drew others than it recorded."))
+            found.append(
+                Problem("draw_members_differ", f"Draw {draw.number} drew other trajectories than it recorded.")
+            )
     return found

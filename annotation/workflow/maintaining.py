@@ -63,9 +63,9 @@ def reopen(person: Person, trajectory: Trajectory, reason: str) -> Reopening:
 
 
 def freeze(person: Person, submission: Submission) -> Submission:
-    """Close a submission whose every trajectory has a final verdict; nothing changes in it from here on."""
+    """Close a submission if all its trajectories have a final verdict; from then on nothing in it changes."""
     with transaction.atomic():
-        # No task or key point is on its way in then, which would be there later with an earlier time than the freeze.
+        # Without this lock, a task or key point could be committed after the freeze with a time before it.
         Benchmark.objects.select_for_update(no_key=True).get(pk=submission.benchmark_id)
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
@@ -89,7 +89,7 @@ def freeze(person: Person, submission: Submission) -> Submission:
 
 
 def open_results(person: Person, submission: Submission) -> Submission:
-    """Show the annotators of a frozen submission what the others said; there is no way back from this."""
+    """Show the annotators of a frozen submission the labels of the others; this cannot be undone."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
@@ -103,14 +103,14 @@ def open_results(person: Person, submission: Submission) -> Submission:
 
 
 def reopen_submission(person: Person, submission: Submission, reason: str) -> Submission:
-    """Take the freeze back, as long as nobody has been shown the labels of others."""
+    """Unfreeze a submission, unless people have been shown, or could read, the labels of others."""
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
         if submission.frozen_at is None:
             raise Conflict("The submission is not frozen.")
         if submission.sample_of_id is not None:
-            raise Conflict("What the sample says of the audited labels could be read: no new label would be blind.")
+            raise Conflict("The results of the audit sample could be read: new labels would not be blind.")
         if submission.opened_at is not None:
             raise Conflict("The annotators have seen each other's labels; new ones would not be independent.")
         frozen_at, submission.frozen_at = submission.frozen_at, None
@@ -121,22 +121,24 @@ def reopen_submission(person: Person, submission: Submission, reason: str) -> Su
 
 
 def add_member(actor: Person, submission: Submission, person: Person, role: Membership.Role) -> Membership:
-    """Give a person their one role in a submission, or let a deactivated member of the same role back in."""
+    """Give a person their one role in a submission, or reactivate a deactivated member with the same role."""
     with transaction.atomic():
         existing = Membership.objects.select_for_update().filter(submission=submission, person=person).first()
         submission = lock_submission(submission.pk)
         member = require_member(actor, submission, Role.MAINTAINER)
-        if existing is None:  # made while we waited for the lock
+        if existing is None:  # created while this transaction waited for the lock
             existing = Membership.objects.filter(submission=submission, person=person).first()
         if person.is_superuser and role != Role.MAINTAINER and _could_read(submission):
-            raise Conflict(f"{person} is an operator of this instance and could read labels or known answers here.")
+            raise Conflict(
+                f"{person} is an operator of this instance and could read labels or known answers of this submission."
+            )
         _may_have(person, submission, role)
         if existing is None:
             joined = join(submission, person, role)
             record(submission, member, "member_added", member=joined.pseudonym, role=joined.role)
             return joined
         if existing.role != role:
-            raise Conflict(f"{person} already is {existing.role} here; a person has one role in a submission.")
+            raise Conflict(f"{person} is already {existing.role} here; a person has one role per submission.")
         if existing.deactivated_at is not None:
             existing.deactivated_at = None
             existing.save(update_fields=["deactivated_at"])
@@ -145,28 +147,28 @@ def add_member(actor: Person, submission: Submission, person: Person, role: Memb
 
 
 def _may_have(person: Person, submission: Submission, role: Membership.Role) -> None:
-    """Refuse roles that are not given here, people who label a sample blind, and accounts that nobody uses."""
+    """Raise Conflict for erased and stand-in accounts, auditors, and people whom the role would unblind."""
     if person.erased_at is not None:
         raise Conflict("This person was erased and cannot take part again.")
     if person.stand_in:
-        raise Conflict(f"{person} stands for a pseudonym of an evidence bundle and cannot take part.")
+        raise Conflict(f"{person} represents a pseudonym of an evidence bundle and cannot join.")
     if role == Role.AUDITOR:
         raise Conflict("Only submissions from evidence bundles have auditors.")
     if blinding.is_hidden(person, submission):
-        raise Conflict(f"{person} labels a sample of the same trajectories blind; they can be added when it is frozen.")
+        raise Conflict(f"{person} labels a sample of the same trajectories blind. Add them after it is frozen.")
     audited = submission.sample_of
     if audited is not None and role != Role.MAINTAINER and blinding.has_taken_part(person, audited):
-        raise Conflict(f"{person} has, or could have, read the labels that this sample is compared with.")
+        raise Conflict(f"{person} has read, or could have read, the labels that this sample is compared with.")
 
 
 def _could_read(submission: Submission) -> bool:
-    """Whether there was ever something that a superuser without a role is shown, and an annotator must not know."""
+    """Return whether a superuser without a role could ever see something that annotators must not know."""
     events = Event.objects.filter(submission=submission, kind__in=["frozen", "known_answer_set"])
     return events.exists() or submission.practice_set_id is not None
 
 
 def offer_again(person: Person, trajectory: Trajectory, reason: str) -> int:
-    """Let the annotators who gave a trajectory back have it again; returns how many. Their reasons stay on record."""
+    """Offer a trajectory again to the annotators who declined it; return their number. Their reasons stay stored."""
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
@@ -186,7 +188,7 @@ def deactivate_member(actor: Person, submission: Submission, person: Person) -> 
         submission = leaving.submission
         member = require_member(actor, submission, Role.MAINTAINER)
         if leaving == member:
-            raise Conflict("You cannot deactivate yourself; another maintainer can.")
+            raise Conflict("You cannot deactivate yourself. Ask another maintainer.")
         if leaving.deactivated_at is None:
             leaving.deactivated_at = timezone.now()
             leaving.save(update_fields=["deactivated_at"])
@@ -196,7 +198,7 @@ def deactivate_member(actor: Person, submission: Submission, person: Person) -> 
 
 
 def _return_all(member: Membership, leaving: Membership, held: list[Assignment], undecided: list[Adjudication]) -> None:
-    """What somebody who left was working on goes back into the queues; each has its event."""
+    """Return the reserved work of a deactivated member to the queues, with an event for each."""
     for assignment in held:
         assignment.delete()
         record_for(member, "slot_returned", assignment.trajectory, slot=assignment.slot, held_by=leaving.pseudonym)
@@ -215,23 +217,23 @@ def _return_all(member: Membership, leaving: Membership, held: list[Assignment],
 
 
 MOST_LABELS = 9
-# Settings of labels: fixed as soon as somebody has begun one.
+# Settings of labels: fixed as soon as a trajectory is reserved.
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
-# The second stage touches no blind label, so it may be switched on and off until the freeze.
+# The second stage does not change blind labels, so it can be switched on and off until the freeze.
 SETTINGS = (*FIXED_BY_WORK, "spot_check_rate", "practice_set", "pass_mark", "second_stage")
 
 
 def configure(person: Person, submission: Submission, **changes: Any) -> Submission:
-    """Set any of `SETTINGS`; all of ``changes`` or, with a Conflict or Incomplete, none.
+    """Change any of `SETTINGS`: save all ``changes``, or raise Conflict or Incomplete and save nothing.
 
     ``spot_check_rate`` and ``pass_mark`` are fractions; ``practice_set`` is a Submission; None turns the last two off.
-    Values that are those of now already change nothing and are never refused.
+    Values equal to the current ones change nothing and are never refused.
     """
     if unknown := set(changes) - set(SETTINGS):
-        raise TypeError(f"There is no setting {', '.join(sorted(unknown))}.")
+        raise TypeError(f"These settings do not exist: {', '.join(sorted(unknown))}.")
     with transaction.atomic():
         if "required_labels" in changes:
-            # Before the submission, as everywhere: a claim that holds a row would wait for us and we for it.
+            # Before the submission, as everywhere: otherwise a claim that has locked a row would deadlock with this.
             list(Trajectory.objects.filter(submission=submission).order_by("pk").select_for_update(no_key=True))
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
@@ -253,14 +255,14 @@ def find_fixed_settings(submission: Submission) -> dict[str, str]:
         return dict.fromkeys(SETTINGS, "The submission is frozen.")
     reasons = {}
     if Assignment.objects.filter(trajectory__submission=submission).exists():
-        reasons = dict.fromkeys(FIXED_BY_WORK, "A trajectory is reserved or labelled.")
+        reasons = dict.fromkeys(FIXED_BY_WORK, "A trajectory is already reserved or labelled.")
     elif Submission.objects.filter(practice_set=submission).exists():
-        reasons["practice"] = "Another submission names it as its practice set."
+        reasons["practice"] = "Another submission uses it as its practice set."
     elif PracticeAnswer.objects.filter(trajectory__submission=submission).exists():
-        # They have been shown what is right, so no label of theirs would be their own.
-        reasons["practice"] = "Somebody has practised on it."
+        # These people have seen the right answers, so their labels would not be independent.
+        reasons["practice"] = "A person has already practised on it."
     if submission.spot_check_draws.exists():
-        reasons["spot_check_rate"] = "Spot checks have been drawn."
+        reasons["spot_check_rate"] = "Spot checks have already been drawn."
     return reasons
 
 
@@ -279,17 +281,17 @@ def _validate(person: Person, submission: Submission, after: dict[str, Any], cha
         "protocol_version": (after["protocol_version"] in (1, 2), "The protocol has the versions 1 and 2."),
         "required_labels": (
             MINIMUM_LABELS <= after["required_labels"] <= MOST_LABELS,
-            f"Ask for {MINIMUM_LABELS} to {MOST_LABELS} labels.",
+            f"The number of labels must be {MINIMUM_LABELS} to {MOST_LABELS}.",
         ),
-        "spot_check_rate": (0 <= rate <= 1, "The spot check rate is between 0 and 100 percent."),
-        "pass_mark": (mark is None or 0 <= mark <= 1, "The pass mark is between 0 and 100 percent."),
+        "spot_check_rate": (0 <= rate <= 1, "The spot check rate must be 0 to 100%."),
+        "pass_mark": (mark is None or 0 <= mark <= 1, "The pass mark must be 0 to 100%."),
     }
     problems = [Problem(f"{name}_unusable", says, name) for name, (good, says) in rules.items() if not good]
     if after["practice"] and (practice_set is not None or mark is not None):
-        message = "A practice set has no practice set and no pass mark of its own."
+        message = "A practice set cannot have its own practice set or pass mark."
         problems.append(Problem("practice_of_practice", message, "practice_set"))
     elif mark is not None and practice_set is None:
-        problems.append(Problem("practice_set_missing", "Choose the practice set of the pass mark.", "practice_set"))
+        problems.append(Problem("practice_set_missing", "Choose a practice set for the pass mark.", "practice_set"))
     if changed.get("practice_set") is not None and not _is_usable(person, submission, practice_set):
         message = "Choose a practice submission that you maintain."
         problems.append(Problem("practice_set_unusable", message, "practice_set"))
@@ -298,7 +300,7 @@ def _validate(person: Person, submission: Submission, after: dict[str, Any], cha
 
 
 def _is_usable(person: Person, submission: Submission, practice_set: Submission) -> bool:
-    """Return whether it is a practice submission of the person now, with its row locked so that it stays one."""
+    """Return whether the person maintains this practice submission; lock its row so that this stays true."""
     mine = access.submissions_maintained_by(person).filter(practice=True).exclude(pk=submission.pk)
     return mine.filter(pk=lock_submission(practice_set.pk).pk).exists()
 
@@ -310,10 +312,10 @@ def _write(submission: Submission, changed: dict[str, Any]) -> None:
         setattr(submission, name, value)
     submission.save(update_fields=list(changed))
     if "required_labels" in changed:
-        # Nobody holds a slot: see `find_fixed_settings`.
+        # No slot is reserved or filled: see `find_fixed_settings`.
         submission.trajectories.update(open_slots=changed["required_labels"])
 
 
 def _describe(value: Any) -> Any:
-    """A value as the event keeps it; a submission by names, which mean something outside of this instance."""
+    """Return a value as the event stores it; a submission by names, which have a meaning on other instances."""
     return f"{value.benchmark.slug}: {value}" if isinstance(value, Submission) else value

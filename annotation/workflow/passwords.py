@@ -1,4 +1,4 @@
-"""Password rules, links for new passwords, and events for what other people change in an account."""
+"""Password rules, links for new passwords, and events for account changes by other people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PersonalPassword(UserAttributeSimilarityValidator):
 
     def password_changed(self, password: str, user: Person) -> None:
         revoke_tokens(user)
-        sign_ins.end_sessions(user)  # Django would refuse them, but the account page would go on listing them
+        sign_ins.end_sessions(user)  # Django would refuse them, but the account page would still list them
         if user.password_way not in (PasswordWay.FIRST, PasswordWay.OWN) and user.erased_at is None:
             _record_change(user)
 
@@ -71,7 +71,7 @@ def create_link_token(actor: Person, person: Person) -> str:
     recorded in the chain of the instance and of every open submission with the person as a member.
     """
     if not may_create_link(actor, person):
-        raise PermissionDenied("This person has joined. Ask an operator of the instance for a link.")
+        raise PermissionDenied("This person has already joined. Ask an operator of the instance for a link.")
     if has_joined(person):
         with transaction.atomic():
             lock_with_operators(person)
@@ -92,7 +92,7 @@ def _record_change(person: Person) -> None:
 def record_account_change(actor: Person, person: Person, fields: Iterable[str]) -> None:
     """Record in the chain of the instance that an operator changed fields of an account.
 
-    The values are left out: an erasure could not take them out of the chain.
+    The values are left out, because an erasure could not remove them from the chain.
     """
     lock_with_operators(person)
     append(None, "account_changed", actor=actor, person=person.pk, fields=sorted(fields))

@@ -1,4 +1,4 @@
-"""The verb that covers parts of a screenshot in what leaves this instance."""
+"""Redaction of screenshots in bundles and exports."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def redact(
 ) -> Redaction:
     """Cover ``boxes`` ([x, y, width, height] in pixels of the original) of a screenshot in bundles and exports.
 
-    It replaces an earlier redaction of the picture in this submission; no boxes take that one back. At any time, also
-    after the freeze: nobody in the review, and no judge, is shown anything else than before.
+    It replaces an earlier redaction of the screenshot in this submission; an empty list removes that one. It is
+    allowed at any time, also after the freeze: people in the review and judges still see the original.
     """
-    # Before the work with the picture, and again under the lock, where a superuser may become a member by it.
+    # Checked before the image work, and again under the lock, where a superuser may become a member.
     if access.role_in(person, submission) is not Role.MAINTAINER:
         raise PermissionDenied("Only an active maintainer of this submission may do that.")
     require_writable(submission)
-    given = require_reason(reason, "redacting a picture")
+    given = require_reason(reason, "redacting a screenshot")
     _shown_in(submission, screenshot)
     inside = _check_boxes(boxes, screenshot)
     redacted, size = _store_covered(screenshot, inside) if inside else ("", 0)
@@ -68,22 +68,22 @@ def redact(
 
 
 def _shown_in(submission: Submission, screenshot: Screenshot) -> None:
-    # One that came covered is known by its original, which is not here to be covered otherwise.
+    # Of a screenshot imported with redactions, the original is not stored here, so it cannot be redacted again.
     if not screenshot.steps.filter(trajectory__submission=submission, withheld__isnull=True).exists():
         raise Incomplete(
-            [Problem("screenshot_unknown", "No step of this submission shows this picture.", "screenshot")]
+            [Problem("screenshot_unknown", "No step of this submission has this screenshot.", "screenshot")]
         )
 
 
 def _check_boxes(boxes: Sequence[Sequence[int]], screenshot: Screenshot) -> Boxes:
-    """The boxes as plain lists, each once; raises Incomplete with everything that is wrong with them."""
+    """Return the boxes as plain lists without duplicates; raise Incomplete with all problems."""
     problems = (
         [] if len(boxes) <= MOST_BOXES else [Problem("too_many_boxes", f"Draw at most {MOST_BOXES} boxes.", "boxes")]
     )
     width, height = screenshot.width, screenshot.height
     for number, box in enumerate(boxes[:MOST_BOXES], start=1):
         if not _is_inside(box, width, height):
-            message = f"Box {number} is not within the picture, which has {width} × {height} pixels."
+            message = f"Box {number} is outside the screenshot, which has {width} × {height} pixels."
             problems.append(Problem("box_outside", message, "boxes"))
     if problems:
         raise Incomplete(problems)
@@ -91,14 +91,14 @@ def _check_boxes(boxes: Sequence[Sequence[int]], screenshot: Screenshot) -> Boxe
 
 
 def _is_inside(box: Sequence[int], width: int, height: int) -> bool:
-    if len(box) != 4 or not all(type(value) is int for value in box):  # True is no number of pixels
+    if len(box) != 4 or not all(type(value) is int for value in box):  # True is not a number of pixels
         return False
     x, y, wide, high = box
     return x >= 0 and y >= 0 and wide >= 1 and high >= 1 and x + wide <= width and y + high <= height
 
 
 def _store_covered(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
-    """Make the covered picture and keep it; its SHA-256 and its size in bytes."""
+    """Store the redacted image; return its SHA-256 and size in bytes. Raise Conflict if the store fails."""
     try:
         data = screenshots.covered(screenshot.sha256, boxes)
         sha256 = hashlib.sha256(data).hexdigest()
@@ -107,13 +107,15 @@ def _store_covered(screenshot: Screenshot, boxes: Boxes) -> tuple[str, int]:
         message = "This screenshot is damaged in the image store. Nothing was changed. Ask the operator to restore it."
         raise Conflict(message) from error
     except screenshots.STORE_ERRORS as error:
-        raise Conflict("The image store has lost this picture, or does not answer; nothing was changed.") from error
+        raise Conflict(
+            "This screenshot is missing from the image store, or the store does not answer. Nothing was changed."
+        ) from error
     return sha256, len(data)
 
 
 def _changes_something(held: Redaction | None, boxes: Boxes) -> None:
     if not boxes and held is None:
-        message = "Draw at least one box: there is no redaction of this picture that could be taken back."
+        message = "Draw at least one box: this screenshot has no redaction to remove."
         raise Incomplete([Problem("boxes_missing", message, "boxes")])
     if held is not None and held.boxes == boxes:
-        raise Conflict("This picture is covered like this already.")
+        raise Conflict("This screenshot already has this redaction.")

@@ -25,8 +25,8 @@ from annotation.workflow.guards import (
     require_unfrozen,
 )
 
-KNOWN_FIELDS = ("verdict", "failure_step", "failure_type", "cause")  # of a label, beside its findings
-EXCEPTION = "\n\nException: "  # what joins the reason of an exception to the explanation
+KNOWN_FIELDS = ("verdict", "failure_step", "failure_type", "cause")  # of a label, in addition to its findings
+EXCEPTION = "\n\nException: "  # between the explanation and the reason of an exception
 
 
 def refuse_practice_set(submission: Submission) -> None:
@@ -35,20 +35,20 @@ def refuse_practice_set(submission: Submission) -> None:
 
 
 def require_admitted(person: Person, submission: Submission) -> None:
-    """Refuse (Conflict) to give trajectories of a practice set, and real work to who has yet to pass theirs.
+    """Raise Conflict if this is a practice set, or if the person has not yet passed the one of the submission.
 
-    What somebody holds already when practice is switched on stays theirs; see also `training.is_admitted`.
+    Trajectories that were reserved before practice was switched on stay reserved; see `training.is_admitted`.
     """
     refuse_practice_set(submission)
     if not training.is_admitted(person, submission):
-        raise Conflict("Practise first: real work is given once you have passed the practice set.")
+        raise Conflict("Pass the practice set first. After that you get real work.")
 
 
 def set_known_answer(person: Person, trajectory: Trajectory, content: LabelContent) -> KnownAnswer:
-    """Say what is right about a trajectory; its reasoning is the explanation. Setting it again replaces it.
+    """Save the known answer of a trajectory, with its reasoning as the explanation, or replace it.
 
-    In a submission under review that makes a gold item, and is possible until the first label of the trajectory is
-    in: later it would be a judgement of what somebody has said. The event carries a digest, nothing of the answer.
+    In a submission under review this makes a gold item. It is possible only before the first label of the trajectory:
+    later it would judge that label. The event has only the digest of the answer.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.MAINTAINER)
@@ -67,19 +67,19 @@ def set_known_answer(person: Person, trajectory: Trajectory, content: LabelConte
 
 
 def known_answer_refusal(trajectory: Trajectory) -> str | None:
-    """Why a known answer of a trajectory cannot be set (any more); None when it can."""
+    """Return why the known answer of a trajectory cannot be set; None if it can."""
     submission = trajectory.submission
     if submission.frozen_at is not None:
-        return "The submission is frozen; a known answer cannot be set any more."
+        return "The submission is frozen, so known answers cannot be set."
     if not submission.practice and Label.objects.filter(assignment__trajectory=trajectory).exists():
-        return "There is a label of this trajectory already; a known answer has to be there before it."
+        return "This trajectory already has a label. A known answer must be set before the first label."
     return None
 
 
 def answer_practice(
     person: Person, submission: Submission, trajectory: Trajectory, content: LabelContent, number: int
 ) -> PracticeAnswer:
-    """Answer an item of the practice set of ``submission`` in round ``number``, complete like a label, once a round.
+    """Save the answer to a practice item of ``submission`` in round ``number``: complete as a label, once a round.
 
     The answer that completes a round with enough right verdicts is recorded in the chain of the submission.
     """
@@ -93,9 +93,9 @@ def answer_practice(
         if row not in state.items:
             raise PermissionDenied("This trajectory does not belong to the practice set.")
         if number != state.open_round:
-            raise Conflict("This round is over. Go on from the practice page.")
+            raise Conflict("This round has ended. Continue from the practice page.")
         if row.pk in state.rounds.get(number, {}):
-            raise Conflict("You have answered this one in this round.")
+            raise Conflict("You have already answered this trajectory in this round.")
         said = _as_json(row, content, Role.ANNOTATOR)
         answer = PracticeAnswer.objects.create(
             trajectory=row,
@@ -114,7 +114,7 @@ def answer_practice(
 
 
 def _as_json(trajectory: Trajectory, content: LabelContent, role: Membership.Role) -> dict[str, Any]:
-    """A complete decision as JSON can hold it; findings by the key point's id (text)."""
+    """Return a complete decision as JSON values; findings by the key point's id (text)."""
     fields = require_complete(trajectory, content, role)
     fields["verdict"] = int(fields["verdict"])
     fields["findings"] = {str(f.key_point): {"finding": str(f.finding), "step": f.step} for f in content.findings}

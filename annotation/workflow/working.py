@@ -1,4 +1,4 @@
-"""What is written while somebody works: drafts, activity, reports to the maintainer. Nothing here is a decision."""
+"""Drafts, activity and reports to the maintainer, saved during work. They are not decisions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from annotation.workflow.guards import (
     require_unfrozen,
 )
 
-MOST_SECONDS = 120.0  # in one report; the desk sends one every 20, so a longer silence was no work
+MOST_SECONDS = 120.0  # per activity report; the page sends one every 20 s, so a longer gap was not work
 
 
 def save_draft(
     person: Person, trajectory: Trajectory, content: dict[str, Any], version: int, *, revising: bool = False
 ) -> Draft:
-    """Keep what has been entered; ``version`` is the one the page was loaded with (0 for none). Extends the lease.
+    """Save a draft and extend the lease; ``version`` is that of the draft which the page loaded (0 for none).
 
-    Raises StaleDraft if another window has saved in between; nothing is overwritten then. ``revising``: the form
+    Raises StaleDraft, and overwrites nothing, if another window has saved other content since. ``revising``: the form
     revises a submitted label.
     """
     with transaction.atomic():
@@ -57,11 +57,11 @@ def save_draft(
 def record_activity(
     person: Person, trajectory: Trajectory, seconds: float, steps: Iterable[int], *, revising: bool = False
 ) -> datetime | None:
-    """Add active seconds and opened steps, and extend the lease; returns when it ends now, None where there is none.
+    """Add active seconds and opened steps, extend the lease, and return its end (None if there is no lease).
 
-    Never more seconds than have passed since the last report: two windows, or a clock that runs fast, add nothing.
-    Nothing is added where no decision is being made: to a label that is in, unless the person is ``revising`` it, to
-    a trajectory that the adjudicator has not opened, to a frozen submission.
+    Adds at most the seconds since the last report, so two windows or a fast clock add nothing extra. Adds nothing if
+    the submission is frozen, if the label is submitted and the person is not ``revising`` it, or if the adjudicator
+    has not opened the trajectory.
     """
     with transaction.atomic():
         member = require_member(person, trajectory.submission, Role.ANNOTATOR, Role.ADJUDICATOR)
@@ -97,8 +97,8 @@ def _load_lease(person: Person, trajectory: Trajectory) -> datetime | None:
 
 
 def report(person: Person, trajectory: Trajectory, kind: Report.Kind, note: str) -> Report:
-    """Tell the maintainer what only they can mend. Reporting the same again adds nothing."""
-    unclear = kind == Report.Kind.GUIDELINE_UNCLEAR  # who decides by the guidelines says so
+    """Report a problem that only the maintainer can fix. A second report of the same kind adds nothing."""
+    unclear = kind == Report.Kind.GUIDELINE_UNCLEAR  # only adjudicators may report this
     roles = (Role.ADJUDICATOR,) if unclear else (Role.ANNOTATOR, Role.ADJUDICATOR)
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, *roles)
@@ -115,12 +115,12 @@ def report(person: Person, trajectory: Trajectory, kind: Report.Kind, note: str)
 
 
 def settle_report(person: Person, entry: Report, answer: str) -> Report:
-    """The maintainer has dealt with a report, and says how."""
+    """Mark a report as settled, with the maintainer's answer."""
     with lock_trajectory(entry.trajectory) as (row, submission):
         member = require_member(person, submission, Role.MAINTAINER)
         entry = Report.objects.select_for_update().get(pk=entry.pk)
         if entry.settled_at is not None:
-            raise Conflict("This report is settled already.")
+            raise Conflict("This report is already settled.")
         entry.settled_at, entry.settled_by, entry.answer = timezone.now(), person, require_reason(answer, "settling")
         entry.save(update_fields=["settled_at", "settled_by", "answer"])
         record_for(member, "report_settled", row, kind=entry.kind, answer=entry.answer)

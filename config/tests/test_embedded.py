@@ -243,7 +243,7 @@ def test_a_second_one_on_the_same_data_is_refused_in_one_line(tmp_path):
     (tmp_path / "var").mkdir()
     with embedded.only_one(tmp_path / "var"):
         line = refusal(tmp_path, free_port())
-    assert line == f"WebVerdict already runs on {tmp_path / 'var'}. Stop it first, or set WEBVERDICT_DATA.\n"
+    assert line == f"WebVerdict is already running on {tmp_path / 'var'}. Stop it first, or set WEBVERDICT_DATA.\n"
 
 
 def test_a_taken_port_is_named_in_one_line_with_a_way_out(tmp_path):

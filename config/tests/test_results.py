@@ -1,7 +1,7 @@
 """Agreement and comparison the way a researcher takes: files in, figures out, without any review.
 
 The figures of the first half are computed by hand, those of the second half stand beside the shared data. Page, command
-and API say the same.
+and API .
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def import_package(page: Page, case: Case, folder: Path) -> None:
 def add_people(page: Page) -> dict[str, str]:
     """Give everybody their role; their pseudonyms by name."""
     page.get_by_role("link", name="People").click()
-    form = page.locator(".card", has=page.get_by_role("heading", name="Add somebody with an account"))
+    form = page.locator(".card", has=page.get_by_role("heading", name="Add a person with an account"))
     rows = page.get_by_role("region", name="People").get_by_role("row")
     for name in (*ANNOTATORS, "carol"):
         form.get_by_label("Person").select_option(label=name)
@@ -435,7 +435,7 @@ def freeze(page: Page, case: Case) -> None:
     expect(page.get_by_text(f"{len(case.plan)} of {len(case.plan)} trajectories have a final verdict.")).to_be_visible()
     expect(page.locator("#export-check")).to_contain_text("not_frozen")
     page.get_by_role("button", name="Freeze").click()
-    expect(page.locator(".messages")).to_have_text("The submission is frozen.")
+    expect(page.locator(".messages")).to_have_text("Submission frozen.")
     expect(page.locator("#export-check")).to_contain_text("Nothing is missing for the export.")
     page.get_by_role("link", name="Export", exact=True).click()
 

@@ -34,4 +34,4 @@ def test_production_web_server_warns_at_its_start_when_no_proxy_protects_it(tmp_
         capture_output=True,
         text=True,
     )
-    assert ("slow clients can hold every thread" in started.stderr) is warned
+    assert ("slow clients can block every thread" in started.stderr) is warned

@@ -1,8 +1,8 @@
-"""How far people agree: on their blind labels before QA, and what QA made of them.
+"""Agreement of annotators on their blind labels before QA, and the outcomes of QA.
 
-Bootstrap intervals rest on 2,000 resamples of the cases, 1,000 for groups and pairs and where tasks are drawn because
-several agents did them, and always on the same seed, `measuring.SEED`: the same labels give the same figures on a page,
-in a file and on a terminal.
+Bootstrap intervals use 2,000 resamples of the cases, or 1,000 for groups, for pairs and if tasks are drawn because
+several agents did them. The seed is always `measuring.SEED`: the same labels give the same figures on a page, in a file
+and on a terminal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PUBLISHED_DIGITS = 4
 
 
 def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -> Agreement:
-    """The agreement of people on these cases; those that nobody has labelled do not count."""
+    """Return the agreement of people on these cases; cases without a label do not count."""
     labelled = [case for case in cases if case.labels]
     overall, groups = overall_and_groups(labelled)
     pairs, left_out = people.pairs(labelled)
@@ -44,7 +44,7 @@ def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -
 
 
 def _rounded(value: Any) -> Any:
-    """The same as published tables have it: every figure rounded, and no intervals; counts and seconds stay."""
+    """Return the value as published tables have it: figures rounded, no intervals; counts and seconds are unchanged."""
     if isinstance(value, Measure):
         return replace(value, value=_digits(value.value), low=None, high=None)
     if is_dataclass(value) and not isinstance(value, type):

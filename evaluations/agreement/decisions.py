@@ -25,7 +25,7 @@ NEVER_BLIND = "no drawn spot check was judged blind"
 
 
 def adjudications(cases: Iterable[Case]) -> Adjudications | None:
-    """None where nothing was reviewed here."""
+    """Return the figures of QA, or None if nothing was reviewed here."""
     reviewed = [case for case in cases if not made_elsewhere(case)]
     if not reviewed:
         return None
@@ -40,7 +40,7 @@ def adjudications(cases: Iterable[Case]) -> Adjudications | None:
         changed=_changed(adjudicated),
         changed_of=ChangedOf(*(_changed([e for e in adjudicated if _reason(e) == reason]) for reason in REASONS)),
         drawn=sum(case.drawn is True for case in reviewed),
-        # Each draw is a simple random sample of trajectories, so there is no need to keep those of a task together.
+        # Each draw is a simple random sample of trajectories, so cases of a task need not be kept together.
         missed=rate(sum(map(_is_missed, checked)), len(checked), NEVER_BLIND),
         unchecked=sum(draw.unchecked for draw in draws),
         unknown=unknown,
@@ -62,7 +62,7 @@ def _majority(case: Case) -> Verdict | None:
 
 
 def _reason(case: Case) -> str:
-    """Why an adjudicator had to look at it; anything else was asked for by a maintainer."""
+    """Return why an adjudicator had to decide the case; "" if a maintainer asked for the adjudication."""
     if not case.unanimous:
         return "disputes"
     if case.drawn:
@@ -70,7 +70,7 @@ def _reason(case: Case) -> str:
     return "flagged" if case.flagged else ""
 
 
-# --- what nobody looked at -------------------------------------------------------------------------------------------
+# --- unchecked cases -------------------------------------------------------------------------------------------------
 
 
 class _Draw:
@@ -94,7 +94,7 @@ def _is_missed(case: Case) -> bool:
 
 
 def _draws(reviewed: Iterable[Case]) -> list[_Draw]:
-    """Those of every submission apart: their rates differ, and so do their people."""
+    """Return one draw for each submission and draw number, because their rates and people differ."""
     found: dict[tuple[int | None, int | None], _Draw] = defaultdict(_Draw)
     for case in reviewed:
         found[case.submission, case.draw].add(case)

@@ -26,12 +26,12 @@ from evaluations.statistics import (
     with_interval,
 )
 
-MOST_INTERVALS = 50  # groups of a kind that get intervals, the largest ones: a benchmark can have 2,000 websites
+MOST_INTERVALS = 50  # groups of a kind that get intervals, the largest first: a benchmark can have 2,000 websites
 SELECTED = "chosen by what was said: a correction for chance would mislead"
 
 
 def _failure_types(case: Case) -> set[str]:
-    """Failure types of the blind labels, possibly several. The decision does not count: it is not blind."""
+    """Return the failure types of the blind labels, possibly several. The decision is not blind and does not count."""
     return {code for label in case.labels for code in label.failure_types}
 
 
@@ -39,7 +39,7 @@ def _known_first(name: str) -> Order:
     return name == NOT_KNOWN, natural(name)
 
 
-# What groups the cases, and the order of the groups.
+# For each kind, the function that returns the groups of a case, and the order of the groups.
 KINDS: dict[str, tuple[Callable[[Case], Iterable[str]], Callable[[str], Order]]] = {
     "agent": (lambda case: (case.agent_name,), natural),
     "level": (lambda case: (case.level or NOT_KNOWN,), level_order),
@@ -47,11 +47,11 @@ KINDS: dict[str, tuple[Callable[[Case], Iterable[str]], Callable[[str], Order]]]
     "failure type": (_failure_types, failure_type_order),
 }
 GROUPS = tuple(KINDS)
-CHOSEN_BY_LABELS = ("failure type",)  # kinds whose groups are made of what labels say
+CHOSEN_BY_LABELS = ("failure type",)  # kinds whose groups depend on the content of labels
 
 
 class Shape(NamedTuple):
-    """The part of a case that its group depends on: a group of thousands has a few dozen shapes."""
+    """The part of a case that the figures of its group depend on. A group of thousands has a few dozen shapes."""
 
     verdicts: tuple[Verdict, ...]
     complete: bool
@@ -62,7 +62,7 @@ class Shape(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """The name of a field of `Outcomes`."""
+        """Return the name of a field of `Outcomes`."""
         most = max(map(self.verdicts.count, self.verdicts))
         if most == len(self.verdicts):
             return "unanimous"
@@ -74,7 +74,7 @@ OUTCOMES = tuple(each.name for each in fields(Outcomes))
 
 
 def overall_and_groups(cases: Iterable[Case]) -> tuple[Group, dict[str, list[Group]]]:
-    shapes: dict[Shape, Shape] = {}  # one object of equal ones
+    shapes: dict[Shape, Shape] = {}  # equal shapes share one object
     members = [(case, shapes.setdefault(shape := Shape.of(case), shape)) for case in cases]
     overall = _group("all", _Measured(members, RESAMPLES), label_intervals=True)
     return overall, {kind: _groups(kind, members) for kind in KINDS}
@@ -88,7 +88,7 @@ def _groups(kind: str, shaped: Iterable[Member]) -> list[Group]:
             members[name].append(member)
     largest = set(sorted(members, key=lambda name: (-len(members[name]), order(name)))[:MOST_INTERVALS])
     corrected = kind not in CHOSEN_BY_LABELS
-    alike: dict[Any, Group] = {}  # of the small groups many have the same labels
+    alike: dict[Any, Group] = {}  # many of the small groups have the same labels
     found = []
     for name in sorted(members, key=order):
         if name in largest:
@@ -102,7 +102,7 @@ def _groups(kind: str, shaped: Iterable[Member]) -> list[Group]:
 
 
 class _Measured:
-    """Measures of some cases: no interval without ``resamples``; with several agents, tasks are resampled."""
+    """Measures of some cases, without intervals if ``resamples`` is 0; with several agents, tasks are resampled."""
 
     def __init__(self, members: Sequence[Member], resamples: int, *, corrected: bool = True) -> None:
         self.members, self.resamples, self.corrected = members, resamples, corrected

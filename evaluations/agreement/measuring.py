@@ -11,22 +11,22 @@ from evaluations.cases import Case
 from evaluations.statistics import Measure, clusters_of, wilson
 
 SEED = 0
-RESAMPLES, FEWER_RESAMPLES = 2000, 1000  # of all cases; of groups and pairs, of which there are hundreds
+RESAMPLES, FEWER_RESAMPLES = 2000, 1000  # of all cases; of groups and pairs, because there are hundreds
 
 
 def made_elsewhere(case: Case) -> bool:
-    """Return whether its labels were imported; then there is no other decision."""
+    """Return whether its labels were imported; then it has no decision."""
     return case.state is None
 
 
 def pooled(cases: Sequence[Case]) -> bool:
-    """Return whether several agents did the same tasks: then cases of a task are alike, and tasks are drawn."""
+    """Return whether several agents did the same tasks. Then cases of a task are dependent, and tasks are drawn."""
     tasks = {case.task_id for case in cases}
     return len(tasks) < len(cases) and len({(case.agent, case.attempt) for case in cases}) > 1
 
 
 def share(found: Sequence[tuple[Case, bool]], why_not: str) -> Measure:
-    """How many of these cases are so, by Wilson or, where they are `pooled`, by drawing tasks."""
+    """Compute the share of cases with a property, by Wilson or, if `pooled`, by resampling tasks."""
     hits = sum(is_so for _, is_so in found)
     if not found:
         return Measure(None, 0, hits=0, undefined=why_not)
@@ -36,7 +36,7 @@ def share(found: Sequence[tuple[Case, bool]], why_not: str) -> Measure:
 
 
 def hits_of_tasks(found: Iterable[tuple[Hashable, bool]]) -> Any:
-    """(c, 2): how many cases of each task are so, and how many are not."""
+    """Return (c, 2): for each task, the number of cases with the property and without it."""
     return clusters_of(((task, 0 if is_so else 1) for task, is_so in found), 2)
 
 

@@ -1,4 +1,4 @@
-"""Annotators: two at a time, and each one alone."""
+"""Agreement of pairs of annotators, and figures of each annotator."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from evaluations.statistics import (
 )
 
 MOST_PAIRS = 500  # imported labels can have hundreds of annotators
-MOST_INTERVALS = 100  # of these get intervals
-ENOUGH_LABELS = 10  # of an annotator on shared cases, below which an estimate of their competence says nothing
-ENOUGH_PEOPLE = 3  # any two can explain a difference equally well
+MOST_INTERVALS = 100  # pairs that get intervals
+ENOUGH_LABELS = 10  # labels of an annotator on shared cases; with fewer, an estimate of their competence is meaningless
+ENOUGH_PEOPLE = 3  # between two annotators, either one can explain each difference
 
-# --- two at a time ---------------------------------------------------------------------------------------------------
+# --- pairs -----------------------------------------------------------------------------------------------------------
 
 Names = tuple[str, str]
-Common = list[tuple[tuple[Verdict, Verdict], Sequence[Case]]]  # what two people said, and of which cases
+Common = list[tuple[tuple[Verdict, Verdict], Sequence[Case]]]  # two people's labels, and the cases with them
 
 
 def pairs(cases: Sequence[Case]) -> tuple[list[Pair], int]:
-    """Every two annotators with a common case, most cases first, and how many pairs are left out.
+    """Return every two annotators with a common case, most cases first, and the number of pairs left out.
 
-    The largest ones have intervals.
+    The largest pairs have intervals.
     """
     names = sorted({label.annotator for case in cases for label in case.labels}, key=natural)
     rank = {name: place for place, name in enumerate(names)}
@@ -65,7 +65,7 @@ def pairs(cases: Sequence[Case]) -> tuple[list[Pair], int]:
 
 
 def listed_pair(cases: Iterable[Case]) -> Pair | None:
-    """Of labels made elsewhere, in the order of their file; None where no case has two."""
+    """Return the first and second imported labels in the order of their file; None if no case has two."""
     twice: dict[tuple[Verdict, Verdict], list[Case]] = defaultdict(list)
     for case in cases:
         if made_elsewhere(case) and len(case.labels) > 1:
@@ -74,7 +74,7 @@ def listed_pair(cases: Iterable[Case]) -> Pair | None:
 
 
 def _common(cases: Iterable[Case], rank: Mapping[str, int]) -> dict[Names, Common]:
-    # Thousands of cases are labelled by the same few people with the same few verdicts.
+    # Group cases by labels first: a few people give thousands of cases the same few verdicts.
     shapes: dict[tuple[tuple[str, Verdict], ...], list[Case]] = defaultdict(list)
     for case in cases:
         shapes[tuple([(label.annotator, label.verdict) for label in case.labels])].append(case)
@@ -115,12 +115,12 @@ def _pair(first: str, second: str, common: Common, resamples: int) -> Pair:
     )
 
 
-# --- each one alone --------------------------------------------------------------------------------------------------
+# --- single annotators -----------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Record:
-    """The labels of one annotator; the final verdict is None if there is none besides their own label."""
+    """The labels of one annotator. The final verdict is None for imported labels and undecided cases."""
 
     said: list[tuple[Verdict, Verdict | None]] = field(default_factory=list)
     adjudicated: int = 0
@@ -161,7 +161,7 @@ def _annotator(name: str, record: _Record, competence: Measure, trust: Measure) 
 
 
 def _hints(cases: Sequence[Case]) -> tuple[dict[str, Measure], dict[str, Measure]]:
-    """Competence and trust of each annotator, estimated among those whom shared cases join and nobody else."""
+    """Return competence and trust of each annotator, estimated only among annotators connected by shared cases."""
     competence: dict[str, Measure] = {}
     trust: dict[str, Measure] = {}
     group_of = _join_annotators({tuple([label.annotator for label in case.labels]) for case in cases})
@@ -182,7 +182,7 @@ def _hints(cases: Sequence[Case]) -> tuple[dict[str, Measure], dict[str, Measure
 
 
 def _join_annotators(together: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Of each annotator somebody who stands for all whom shared cases join, directly or through others."""
+    """Map each annotator to a representative of all whom shared cases connect, directly or through others."""
     above: dict[str, str] = {}
 
     def top(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The agreement of people. Texts in `Annotated` are those of the API."""
+"""Results of the agreement of people. Texts in `Annotated` appear in the API."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Outcomes:
 class Group:
     """The agreement within some cases."""
 
-    # A group by failure type is chosen by what labels say, so only its raw agreement and outcomes are defined.
+    # Groups by failure type depend on the content of labels, so only raw agreement and outcomes are defined.
     name: str
     n_items: Annotated[int, "Cases with a label."]
-    n_complete: Annotated[int, "Cases with all labels that are asked for, or two made elsewhere."]
-    n_pairable: Annotated[int, "Cases with two labels or more: coefficients rest on them."]
+    n_complete: Annotated[int, "Cases with all required labels, or two imported ones."]
+    n_pairable: Annotated[int, "Cases with two labels or more: coefficients are computed from them."]
     raw_agreement: Measure
-    coefficients: dict[str, Measure]  # by the names of `measures.COEFFICIENTS`
+    coefficients: dict[str, Measure]  # keys are the names in `measures.COEFFICIENTS`
     per_label: Annotated[dict[Verdict, Measure], "Alpha of each verdict against the others."]
     outcomes: Outcomes
 
     def as_json(self) -> dict[str, Any]:
-        """Counts and figures; ``undefined`` has the reason for everything without a value, by its name here."""
+        """Return counts and figures; ``undefined`` has, by key, the reason for everything without a value."""
         named = {"raw_agreement": self.raw_agreement} | self.coefficients
         named |= {f"per_label.{verdict.value}": each for verdict, each in self.per_label.items()}
         named |= {f"outcomes.{each.name}": getattr(self.outcomes, each.name) for each in fields(self.outcomes)}
@@ -61,7 +61,7 @@ class Pair:
     raw_agreement: Measure
     kappa: Annotated[Measure, "Cohen's."]
     alpha: Measure
-    table: Annotated[Table, "Rows: what the first said, 0 to 2; columns: the second."]
+    table: Annotated[Table, "Rows: verdict of the first, 0 to 2; columns: of the second."]
 
     @property
     def n(self) -> int:
@@ -79,17 +79,19 @@ class Annotator:
     # Only reviewed cases count in ``agreement`` and ``confusion``: imported labels are their own final verdict.
     name: str
     labels: int
-    seconds: Annotated[float | None, "Median active time for a label."]
+    seconds: Annotated[float | None, "Median active time per label."]
     agreement: Annotated[Measure, "With the final verdicts."]
-    overturned: Annotated[Measure, "Of the labels whose case was adjudicated, those decided otherwise."]
+    overturned: Annotated[
+        Measure, "Of the labels whose case was adjudicated, those with another verdict than the decision."
+    ]
     competence: Measure
     trust: Measure
-    confusion: Annotated[Table, "Rows: what they said, 0 to 2; columns: the final verdict."]
+    confusion: Annotated[Table, "Rows: their verdict, 0 to 2; columns: the final verdict."]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedOf:
-    """Cases that were decided otherwise than most labels said, by why an adjudicator looked at them."""
+    """Cases decided differently from the majority of labels, by the reason for the adjudication."""
 
     # The first reason that applies: the labels differ; drawn for a spot check; only flagged.
     disputes: Measure
@@ -102,19 +104,21 @@ REASONS = tuple(each.name for each in fields(ChangedOf))
 
 @dataclass(frozen=True, slots=True)
 class Adjudications:
-    """What QA changed."""
+    """Changes by QA."""
 
     adjudicated: int
     disputes: int
     unanimous: int
     drawn: Annotated[int, "Spot checks that were drawn."]
-    unchecked: Annotated[int, "Unanimous cases that nobody looked at again."]
-    unknown: Annotated[int, "Of the unchecked, those of draws in which no spot check was judged blind."]
-    changed: Annotated[Measure, "Decided otherwise than most labels said."]  # of the adjudicated with such a majority
+    unchecked: Annotated[int, "Unanimous cases without a spot check."]
+    unknown: Annotated[int, "Of the unchecked, those from draws without a blind spot check."]
+    changed: Annotated[
+        Measure, "Decided differently from the majority of labels."
+    ]  # among adjudicated cases with such a majority
     changed_of: ChangedOf
-    missed: Annotated[Measure, "Drawn spot checks that contradicted unanimous labels."]  # of those judged blind
+    missed: Annotated[Measure, "Drawn spot checks that contradicted unanimous labels."]  # among those judged blind
     expected_missed: Annotated[
-        Measure, "A number of cases: the rate of each draw times its unchecked, without the unknown."
+        Measure, "A number of cases: the rate of each draw times its unchecked cases, without the unknown ones."
     ]
 
 
@@ -158,29 +162,29 @@ class Informed:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far people agree on blind labels, the same as `agreement --json` prints."""
+    """Agreement of people on blind labels, as printed by `agreement --json`."""
 
-    scope: Annotated[str, "Which cases these are, in words."]
+    scope: Annotated[str, "Description of the cases."]
     rules: Rules
     overall: Group
     groups: dict[str, list[Group]]  # by the names of GROUPS
-    pairs: list[Pair]  # with a common case, most cases first; at most `people.MOST_PAIRS`
+    pairs: list[Pair]  # pairs with a common case, most cases first; at most `people.MOST_PAIRS`
     annotators: list[Annotator]
-    adjudications: Annotated[Adjudications | None, "Null for labels made elsewhere."]
+    adjudications: Annotated[Adjudications | None, "Null for imported labels."]
     undecided: Annotated[int, "Cases with labels and without a final verdict."]
-    # Whoever gave them; its kappa is that of published tables.
-    first_against_second: Annotated[Pair | None, "First against second listed imported labels."] = None
+    # Labels of any annotators; its kappa is the one in published tables.
+    first_against_second: Annotated[Pair | None, "First against second listed imported label."] = None
     pairs_left_out: Annotated[int, "Pairs beyond the first 500."] = 0
     informed: Annotated[Informed | None, "Null if no annotator was shown judgments."] = None
 
     def as_json(self) -> dict[str, Any]:
-        """The overall figures beside everything else; rates are fractions, intervals 95 %."""
+        """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95 %."""
         overall = self.overall.as_json()
         del overall["name"]
         return {"figures_version": FIGURES_VERSION, **overall, **fields_to_json(self, without=("overall",))}
 
 
 def _raw_json(raw: Measure) -> dict[str, Any]:
-    """Raw agreement as a plain number, as scripts expect it, with its interval beside it."""
+    """Return raw agreement as a plain number, as scripts expect it, with its interval in separate keys."""
     interval = None if raw.low is None else [raw.low, raw.high]
     return {"raw_agreement": raw.value, "raw_agreement_interval": interval}

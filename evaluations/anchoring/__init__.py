@@ -1,3 +1,3 @@
-"""Publishing the heads of chains outside of this instance, so that a chain that is rewritten later is found out."""
+"""Publish the heads of event chains outside of this instance, so that a later rewrite of a chain is detected."""
 
 from evaluations.anchoring.publishing import places, publish, waiting

@@ -1,8 +1,8 @@
-"""Publish the heads of chains at the places of the settings, each once; retry failed ones the next time.
+"""Publish the heads of chains at the places in the settings, each once; retry failed publications the next time.
 
-The row comes first: the worker that creates it, or takes over one that was not finished, publishes. A worker that dies
-in between leaves an unfinished row, which another takes over after a while. So a head may be published twice, but is
-never forgotten.
+The row is saved first: the worker that creates it, or takes over an unfinished one, publishes the head. If a worker
+dies, its row stays unfinished, and another worker takes it over after five minutes. So a head may be published twice,
+but is never lost.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from evaluations.verifier.canonical import canonical_json
 
 @dataclass(frozen=True)
 class Head:
-    """The last event of a submission's chain; nothing names people, agent or benchmark.
+    """The last event of a submission's chain; it does not name people, agent or benchmark.
 
-    ``chain`` is the hash of event 0, by which an outsider knows a chain.
+    ``chain`` is the hash of event 0, which identifies a chain for outsiders.
     """
 
     submission: int
@@ -42,7 +42,7 @@ class Head:
 
 
 def statement(head: Head, at: datetime) -> str:
-    """The signed line that says that a chain had this head: canonical JSON, the signature over all but itself."""
+    """Return the signed line with the head of the chain, in canonical JSON. The signature covers all other keys."""
     key = signing.active_key()
     said = {
         "chain": head.chain,
@@ -56,15 +56,15 @@ def statement(head: Head, at: datetime) -> str:
 
 
 logger = logging.getLogger(__name__)
-BEGUN = "Its publication was begun and has not ended yet."
-LONGEST = timedelta(minutes=5)  # that a publication takes; a worker that needs longer is dead
-GIVE_UP = 3  # failures one after the other: the place is away, and the rest waits for the next time
-OUR_MISTAKE = "The publication failed on our side; the log says why."
+BEGUN = "Its publication has started and not finished."
+LONGEST = timedelta(minutes=5)  # for a publication; a worker that takes longer counts as dead
+GIVE_UP = 3  # consecutive failures: the place is down, and the other heads wait for the next time
+OUR_MISTAKE = "Server error during publication. The log has the details."
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where heads are published; ``publish`` returns the token of a time stamp, or nothing."""
+    """A place where heads are published; ``publish`` returns the token of a time stamp, or ""."""
 
     method: Anchor.Method
     target: str
@@ -72,9 +72,9 @@ class Place:
 
 
 def publish() -> list[Anchor]:
-    """Publish every head that changed since it was last published, by each method that the settings name.
+    """Publish every head that has changed since its last publication, by each method in the settings.
 
-    The rows of what was tried; those with an ``error`` are not published.
+    Return the rows of all attempts; those with an ``error`` were not published.
     """
     return [anchor for place in places() for anchor in _publish_at(place)]
 
@@ -91,7 +91,7 @@ def places() -> list[Place]:
 
 
 def waiting() -> int:
-    """How many chains have a head that one of the places does not have yet."""
+    """Count the chains whose head is not published at every place yet."""
     return len({head.submission for place in places() for head in changed(place.method)})
 
 
@@ -100,7 +100,7 @@ def _file(file: Path) -> Place:
         append_line(file, statement(head, at))
         return ""
 
-    return Place(Anchor.Method.FILE, file.name, append)  # folders are of this machine, and are often called by people
+    return Place(Anchor.Method.FILE, file.name, append)  # without the folder, which may contain a person's name
 
 
 def _webhook(address: str) -> Place:
@@ -126,9 +126,9 @@ def _publish_at(place: Place) -> list[Anchor]:
 
 
 def changed(method: Anchor.Method) -> list[Head]:
-    """The heads of chains that have grown since the last one that was published by this method.
+    """Return the heads of chains that have grown since their last publication by this method.
 
-    Not those of practice, which decides nothing, nor of bundles that were opened here: their chain is another's.
+    Practice is left out because it decides nothing, and audited bundles because their chain is another instance's.
     """
     events = Event.objects.filter(submission=OuterRef("pk"))
     last = events.order_by("-sequence")
@@ -144,7 +144,7 @@ def changed(method: Anchor.Method) -> list[Head]:
 
 
 def _take_row(place: Place, head: Head) -> Anchor | None:
-    """The row of the publication that is ours now; None where another has published it, or is at it."""
+    """Return the row of the publication if this worker may publish; None if another has published it or is doing so."""
     mine = Anchor.objects.filter(submission=head.submission, method=place.method)
     now = clock.now()
     news = {"sequence": head.sequence, "head": head.head, "target": place.target, "error": BEGUN, "published_at": now}
@@ -160,7 +160,7 @@ def _take_row(place: Place, head: Head) -> Anchor | None:
             seen = Anchor.objects.filter(pk=left.pk, error=left.error, published_at=left.published_at)
             return Anchor.objects.get(pk=left.pk) if seen.update(**news) else None
     except IntegrityError:
-        return None  # another one made the row of this head first
+        return None  # another worker created the row of this head first
 
 
 def _finish(anchor: Anchor, place: Place, head: Head) -> Anchor:

@@ -1,7 +1,7 @@
-"""Asking a time stamp authority (RFC 3161). What is stamped is the head itself.
+"""Request time stamps from an authority (RFC 3161). The stamped digest is the head itself.
 
-A head is the SHA-256 of the canonical JSON of its event, so the token is one over that JSON:
-``openssl ts -verify -token_in -in token.der -digest HEAD -CAfile authority.pem``.
+A head is the SHA-256 of the canonical JSON of its event, so the token is a time stamp of that JSON: ``openssl ts
+-verify -token_in -in token.der -digest HEAD -CAfile authority.pem``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOTHING = DerElement(0, b"", b"")
 
 
 def time_stamp(address: str, head: str) -> str:
-    """The token of the authority for a head, in base64; NotPublished unless it is granted, and for this head."""
+    """Return the authority's token for a head, in base64; NotPublished unless it is granted, and for this head."""
     nonce = secrets.randbits(63)
     reply = post(address, query(head, nonce), "application/timestamp-query")
     try:
@@ -37,12 +37,12 @@ def time_stamp(address: str, head: str) -> str:
     except NoTimeStamp as error:
         raise NotPublished(f"The answer of {shown(address)} {error}.") from None
     if found.imprint != head or found.nonce != nonce:
-        raise NotPublished(f"The answer of {shown(address)} is for something else than was asked.")
+        raise NotPublished(f"The answer of {shown(address)} is for a different request.")
     return base64.b64encode(token).decode()
 
 
 def query(head: str, nonce: int) -> bytes:
-    """TimeStampReq: version 1, the imprint, a number that the answer repeats, and the wish for its certificate."""
+    """Return a TimeStampReq: version 1, imprint, a nonce that the reply repeats, and a request for the certificate."""
     algorithm = _der(DER_SEQUENCE, _der(DER_OID, OID_SHA256), NULL)
     imprint = _der(DER_SEQUENCE, algorithm, _der(DER_OCTETS, bytes.fromhex(head)))
     number = nonce.to_bytes(nonce.bit_length() // 8 + 1, "big")
@@ -50,7 +50,7 @@ def query(head: str, nonce: int) -> bytes:
 
 
 def _der(tag: int, *parts: bytes) -> bytes:
-    """One element of less than 128 bytes, as all of a request are."""
+    """Return one element of less than 128 bytes; no element of a request is longer."""
     body = b"".join(parts)
     return bytes([tag, len(body)]) + body
 
@@ -60,10 +60,10 @@ def _granted(reply: bytes) -> bytes:
     parts = der_elements(answer.content)
     statuses = der_elements(parts[0].content) if parts else []
     if answer.tag != DER_SEQUENCE or not statuses or statuses[0].tag != DER_INTEGER:
-        raise NoTimeStamp("has not the form of RFC 3161")
+        raise NoTimeStamp("does not have the form of RFC 3161")
     status = int.from_bytes(statuses[0].content, "big", signed=True)
     if status not in GRANTED:
-        raise NoTimeStamp(f"refuses a time stamp (status {status})")
+        raise NoTimeStamp(f"rejects the request (status {status})")
     if len(parts) != 2:
-        raise NoTimeStamp("has no time stamp in it")
+        raise NoTimeStamp("contains no time stamp")
     return parts[1].whole

@@ -1,4 +1,4 @@
-"""Append a line to a file, or POST to an address of the settings: bounded in time and size, no secret in an error."""
+"""Append a line to a file, or POST to an address of the settings: limited in time and size, no secret in an error."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, unquote, urlsplit
 
 SECONDS = 10.0  # for each wait, and for the whole reply
-MOST = 256 * 1024  # bytes of a reply; a time stamp has some 6 kB
+MOST = 256 * 1024  # bytes of a reply; a time stamp has about 6 kB
 ENOUGH = 8 * 1024  # bytes that are read at once
 
 
 class NotPublished(Exception):
-    """A head could not be published; the message says why, without anything of an address but scheme and host."""
+    """A head could not be published. The message gives the reason, and only scheme and host of an address."""
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """A redirect is an answer like any other refusal: a POST would become a GET on the way."""
+        """Treat a redirect as a refusal: following it would turn the POST into a GET."""
 
 
 def shown(address: str) -> str:
-    """Scheme, host and port of an address: path, query and password may be secrets."""
+    """Return scheme, host and port of an address, because path, query and password may be secrets."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def post(address: str, body: bytes, kind: str) -> bytes:
-    """The body of the reply to ``body``, of the media type ``kind``; NotPublished for all but 2xx within the bounds."""
+    """Return the reply to ``body``, of media type ``kind``; NotPublished unless it is 2xx and within the limits."""
     parts = urlsplit(address)
     headers = {"Content-Type": kind, "User-Agent": "WebVerdict"} | _password(parts)
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
@@ -47,7 +47,7 @@ def post(address: str, body: bytes, kind: str) -> bytes:
         error.close()
         raise NotPublished(f"{shown(address)} answered {error.code}.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotPublished(f"{shown(address)} could not be asked: {_reason(error)}.") from None
+        raise NotPublished(f"{shown(address)} could not be reached: {_reason(error)}.") from None
 
 
 def _password(parts: SplitResult) -> dict[str, str]:
@@ -64,45 +64,45 @@ def _bounded(reply: Any, until: float, host: str) -> bytes:
         if len(found) > MOST:
             raise NotPublished(f"{host} answered more than {MOST} bytes.")
         if time.monotonic() > until:
-            raise NotPublished(f"{host} did not end its answer within {SECONDS:g} seconds.")
+            raise NotPublished(f"{host} did not complete its answer within {SECONDS:g} seconds.")
     return found
 
 
 def _reason(error: Exception) -> str:
-    """In words that name no address: those of the operating system, or what kind of error it was."""
+    """Return the reason without addresses: the text of the operating system, or the kind of error."""
     cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
     if isinstance(cause, TimeoutError):
         return f"no answer within {SECONDS:g} seconds"
     return (cause.strerror if isinstance(cause, OSError) else None) or type(cause).__name__
 
 
-# --- a file -----------------------------------------------------------------------------------------------------------
+# --- file -------------------------------------------------------------------------------------------------------------
 
 FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 def append_line(file: Path, line: str) -> None:
-    """Append a whole line, and be sure that the disk has it; NotPublished when it could not be written whole.
+    """Append a whole line and sync it to disk; NotPublished if the line could not be written whole.
 
-    The line is one write, so a killed process leaves no part of one. What a full disk or a crash of the machine tore is
-    ended by a line feed first: a reader has one bad line, and loses none.
+    The line is one write, so a killed process leaves no partial line. If a full disk or a crash left a partial line, it
+    is ended by a line feed first: a reader finds one invalid line, and loses no valid line.
     """
     try:
         descriptor = os.open(file, FLAGS, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # until it is closed: nobody sees the line of another as a torn one
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # until close: no process sees a partial line
             data = (_ending(descriptor) + line + "\n").encode()
             written = os.write(descriptor, data)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except FileNotFoundError:
-        says = f"{file.name} could not be written: the folder that ANCHOR_FILE names does not exist; make it first."
+        says = f"{file.name} could not be written: the folder in ANCHOR_FILE does not exist. Create it first."
         raise NotPublished(says) from None
     except OSError as error:
         raise NotPublished(f"{file.name} could not be written: {error.strerror}.") from None
     if written != len(data):
-        raise NotPublished(f"{file.name} took {written} of {len(data)} bytes: the disk is full.")
+        raise NotPublished(f"Only {written} of {len(data)} bytes were written to {file.name}: the disk is full.")
 
 
 def _ending(descriptor: int) -> str:

@@ -1,4 +1,4 @@
-"""The auditor's desk for scripts."""
+"""API endpoints of audits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from evaluations.models import Audit, AuditDecision, BundleUpload
 class AuditSerializer(serializers.ModelSerializer):
     """``submission`` and ``sample`` are numbers of submissions; ``decision`` is the newest one, or null.
 
-    ``key_id`` and ``key_trusted`` are those of the newest check.
-    ``seed`` is the SHA-256 of ``manifest`` followed by ``nonce``, unless the auditor has chosen it (``seed_chosen``).
+    ``key_id`` and ``key_trusted`` belong to the newest check. ``seed`` is the SHA-256 of ``manifest`` followed by
+    ``nonce``, unless the auditor chose it (``seed_chosen``).
     """
 
     agent = serializers.CharField(source="submission.agent.name", read_only=True)
@@ -89,18 +89,18 @@ class OtherBundleSerializer(serializers.Serializer):
     manifest = serializers.CharField()
     opened_at = serializers.DateTimeField()
     size = serializers.IntegerField(allow_null=True)
-    drawn_at = serializers.DateTimeField(allow_null=True, help_text="Null while no sample of it is drawn.")
+    drawn_at = serializers.DateTimeField(allow_null=True, help_text="Null until its sample is drawn.")
 
 
 class BesideSerializer(serializers.Serializer):
-    """Other bundles of the same submission that were opened here, and how many samples were drawn in all."""
+    """Other bundles of the same submission that were opened here, and the total number of samples drawn."""
 
     samples_drawn = serializers.IntegerField()
     other_bundles = OtherBundleSerializer(many=True)
 
 
 class AuditCheckSerializer(serializers.Serializer):
-    """A check of the bundle: by which auditor, what they knew from elsewhere (null where not recorded), what failed."""
+    """A check of the bundle: the auditor, the reference data given (null if not recorded), and the failed checks."""
 
     checked_at = serializers.DateTimeField()
     checked_by = serializers.CharField(help_text="A pseudonym.")
@@ -111,8 +111,8 @@ class AuditCheckSerializer(serializers.Serializer):
 
 
 class AuditDetailSerializer(AuditSerializer):
-    """With what the newest check found, all checks, newest first, what came of the sample (null until it is frozen),
-    and all decisions."""
+    """Also the findings of the newest check, all checks, newest first, the result of the sample (null until it is
+    frozen), and all decisions."""
 
     findings = ClaimSerializer(many=True)
     checks = serializers.SerializerMethodField()
@@ -139,14 +139,14 @@ class AuditDetailSerializer(AuditSerializer):
 
 class AuditBundleSerializer(serializers.Serializer):
     bundle = serializers.FileField(
-        max_length=255, validators=[reference_data.check_bundle_size], help_text="An evidence bundle, a zip."
+        max_length=255, validators=[reference_data.check_bundle_size], help_text="An evidence bundle as a zip."
     )
     keys = serializers.CharField(
         required=False,
         allow_blank=True,
         max_length=reference_data.LONGEST_KEYS,
         error_messages={"max_length": reference_data.KEYS_TOO_LONG},
-        help_text="What the submitter publishes at /.well-known/webverdict-keys.json, or a public key in hex.",
+        help_text="The submitter's /.well-known/webverdict-keys.json, or a public key in hex.",
     )
     anchors = serializers.FileField(required=False, max_length=255, help_text=reference_data.ANCHORS_HELP)
     chain = serializers.CharField(
@@ -163,10 +163,10 @@ class AuditBundleSerializer(serializers.Serializer):
 
 
 class BundleUploadSerializer(serializers.ModelSerializer):
-    """A bundle on its way in; ``done`` of ``total`` files are read.
+    """An uploaded bundle; ``done`` of ``total`` files are read.
 
-    When it is finished there is the number of its ``audit``, or ``refused`` says why not, with the ``findings`` of
-    what was checked by then. With ``again`` this very bundle was open as that audit already, and was checked again.
+    When it is finished, ``audit`` has the number of its audit, or ``refused`` the reason, with the ``findings`` of the
+    checks done so far. With ``again``, this bundle was already open as that audit, and was checked again.
     """
 
     stage = serializers.ChoiceField(choices=["waiting", "running", "finished"])
@@ -225,7 +225,7 @@ class Audits(Listing):
     def post(self, request: Request) -> Response:
         """Upload a bundle to open it as an audit. The header Location has the address of the upload.
 
-        If the caller already audits this bundle, it is checked again with what is sent now.
+        If the caller already audits this bundle, it is checked again with the reference data sent now.
         """
         access.require_creator(request.user)
         sent = _validate(AuditBundleSerializer, request)
@@ -241,13 +241,13 @@ class Audits(Listing):
 
 
 class BundleUploadStatus(View):
-    """A bundle on its way in, for who sent it."""
+    """An uploaded bundle, for its uploader."""
 
     scopes = {"GET": Scope.READ, "DELETE": Scope.WRITE}
     serializer_class = BundleUploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:
-        """The progress of an upload, and its audit or the refusal when it is finished."""
+        """Return the progress of an upload, and its audit or the refusal when it is finished."""
         self.chosen()
         return Response(BundleUploadSerializer(bundle_upload_for(request.user, pk)).data)
 
@@ -303,7 +303,7 @@ class Auditors(View):
         name = given["username"]
         person = Person.objects.filter(is_active=True, username=name).first()
         if person is None:
-            raise serializers.ValidationError({"username": ["Nobody of this name has an account here."]})
+            raise serializers.ValidationError({"username": ["No account here has this name."]})
         member = actions.add_auditor(request.user, found, person)
         return Response({"username": name, "pseudonym": member.pseudonym}, status.HTTP_201_CREATED)
 

@@ -28,17 +28,17 @@ from evaluations.verifier.findings import Result
 
 
 class ExportCheckSerializer(serializers.Serializer):
-    """``missing`` keeps every export from being complete, ``unconvertible`` that of trajectories-v2 only."""
+    """``missing`` prevents every complete export, ``unconvertible`` only that of trajectories-v2."""
 
     complete = serializers.BooleanField()
     missing = ProblemSerializer(many=True)
     unconvertible = ProblemSerializer(many=True)
-    warnings = ProblemSerializer(many=True, help_text="Gaps that trajectories-v2 will show.")
+    warnings = ProblemSerializer(many=True, help_text="Gaps that will appear in trajectories-v2.")
 
 
 class ExportFilters(serializers.Serializer):
     partial = serializers.BooleanField(  # type: ignore[assignment]
-        required=False, help_text="Take what is final so far; the file says so."
+        required=False, help_text="Export the verdicts that are final; the file says that it is partial."
     )
 
 
@@ -49,7 +49,7 @@ class AnyFile(JSONRenderer):
 
 
 class ExportCheck(View):
-    """Everything that is missing for an export."""
+    """Everything that prevents a complete export."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = ExportCheckSerializer
@@ -88,19 +88,19 @@ class ExportFile(View):
         },
     )
     def get(self, request: Request, pk: int, export_format: str) -> Any:
-        """Download an export. 409 with every reason while something is missing, unless ``partial`` is set."""
+        """Download an export. 409 with every reason if something is missing, unless ``partial`` is set."""
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
         if export_format not in list(ExportFormat):
-            raise Http404("There is no such export.")
+            raise Http404("This export does not exist.")
         partial = self.chosen().get("partial", False)
         try:
             return download(prepare_download(submission, ExportFormat(export_format), partial=partial))
         except ExportRefused as refused:
-            raise Refused("The export was refused.", refused.problems, status.HTTP_409_CONFLICT) from refused
+            raise Refused("The export was rejected.", refused.problems, status.HTTP_409_CONFLICT) from refused
 
 
 class Nowhere(APIView):
-    """An address that the API does not have, answered with problem details like every other error."""
+    """An address that the API does not have; the answer has problem details, like every other error."""
 
     http_method_names = ["get", "post", "put", "patch", "delete", "head"]
     scopes = dict.fromkeys(["GET", "POST", "PUT", "PATCH", "DELETE"], Scope.READ)
@@ -116,7 +116,7 @@ class Nowhere(APIView):
 
 
 class ChainSerializer(serializers.Serializer):
-    """The chain of events: the hash of its first event, how many there are, and the hash of the last one."""
+    """The chain of events: the hash of its first event, the number of events, and the hash of the last one."""
 
     id = serializers.CharField(allow_null=True)
     events = serializers.IntegerField(min_value=0)
@@ -132,7 +132,7 @@ class ClaimSerializer(serializers.Serializer):
 
 
 class ClaimsSerializer(serializers.Serializer):
-    """``claims`` is null until the submission is frozen: they would tell of labels."""
+    """``claims`` is null until the submission is frozen, because claims reveal labels."""
 
     chain = ChainSerializer()
     missing = ProblemSerializer(many=True)
@@ -141,14 +141,14 @@ class ClaimsSerializer(serializers.Serializer):
 
 class EvidenceFilters(serializers.Serializer):
     screenshots = serializers.ChoiceField(
-        SCREENSHOTS, required=False, default="files", help_text="Pictures and attachments, or only their SHA-256."
+        SCREENSHOTS, required=False, default="files", help_text="Screenshots and attachments, or only their SHA-256."
     )
-    judges = serializers.BooleanField(required=False, default=True, help_text="What judges said, too.")
+    judges = serializers.BooleanField(required=False, default=True, help_text="Include judgments.")
     partial = serializers.BooleanField(  # type: ignore[assignment]
-        required=False, default=False, help_text="Take what there is; the bundle says what is missing."
+        required=False, default=False, help_text="Export although things are missing; the bundle lists them."
     )
     accept_names = serializers.BooleanField(
-        required=False, default=False, help_text="Take texts in which members are named."
+        required=False, default=False, help_text="Export although texts name members."
     )
 
 
@@ -162,12 +162,12 @@ class EvidenceFile(View):
 
     @extend_schema(responses={(200, "application/zip"): OpenApiTypes.BINARY})
     def get(self, request: Request, pk: int) -> Any:
-        """Download the evidence bundle. 409 with every reason before the freeze, or while something is missing."""
+        """Download the evidence bundle. 409 with every reason before the freeze, or if something is missing."""
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
         try:
             return download_evidence(prepare_evidence(submission, **self.chosen()))
         except ExportRefused as refused:
-            raise Refused("The export was refused.", refused.problems, status.HTTP_409_CONFLICT) from refused
+            raise Refused("The export was rejected.", refused.problems, status.HTTP_409_CONFLICT) from refused
 
 
 class Claims(View):

@@ -1,4 +1,4 @@
-"""How far people agree, how far judges can be trusted, and how good the agents are: the figures of the pages."""
+"""API endpoints with the figures of the pages: agreement of people, of judges, and success rates of agents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SubmissionFilters(serializers.Serializer):
     rules = serializers.ChoiceField(
         choices=[rule.value for rule in Rules],
         required=False,
-        help_text="How imported labels that differ become one verdict, and how figures are rounded.",
+        help_text="How differing imported labels become one verdict, and how figures are rounded.",
     )
 
 
@@ -43,18 +43,18 @@ class SubmissionJudgeFilters(SubmissionFilters):
         required=False,
         allow_blank=True,
         max_length=LONGEST_JUDGE,
-        help_text="A judge's name, or name@version; without: the newest.",
+        help_text="A judge's name, or name@version; without a version: the newest.",
     )
 
 
 class RankingFilters(SubmissionJudgeFilters):
-    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's whole name.")
+    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's full name.")
 
 
 class BenchmarkFilters(SubmissionFilters):
-    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's whole name.")
+    agent = serializers.CharField(required=False, max_length=LONGEST, help_text="The agent's full name.")
     imported = serializers.BooleanField(
-        required=False, help_text="Only the labels made elsewhere, as if nothing had been reviewed here."
+        required=False, help_text="Only imported labels, without reviews of this instance."
     )
 
 
@@ -63,47 +63,47 @@ class BenchmarkJudgeFilters(BenchmarkFilters, SubmissionJudgeFilters):
 
 
 class Report(View):
-    """Figures about the cases that the caller may see figures of."""
+    """Figures of the cases that the caller may see."""
 
     pagination_class = None  # type: ignore[assignment]
     scopes = {"GET": Scope.READ}
 
     def asked_for(self) -> Filters:
-        """The filters and the judge of the address."""
+        """Return the filters and the judge of the address."""
         chosen = self.chosen()
         chosen.pop("imported", None)
         rules = Rules(chosen.pop("rules", Rules.DEFAULT))
         return Filters(**chosen, rules=rules)
 
     def frozen(self, what: str) -> Submission:
-        """The submission when its maintainer asks and it is frozen; a Conflict that explains itself before."""
+        """Return the submission, for maintainers only after the freeze; before it, a Conflict with an explanation."""
         submission = access.reported_for(self.request.user, self.kwargs["pk"])
         if not people_access.may_see_all_labels(self.request.user, submission):
             raise Conflict(
-                f"The {what} can be read once the submission is frozen: until then people work independently of it."
+                f"The {what} can be read once the submission is frozen, because people work independently until then."
             )
         return submission
 
 
 def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
-    """The judge of that name among those that were asked about these cases; an error with the known names if none."""
+    """Return the judge of that name if it was asked about these cases; else an error that lists the judges."""
     allowed = comparison.list_judges(cases, benchmark=benchmark)
     try:
         return access.judge_named(text, allowed)
     except Http404 as error:
-        known = ", ".join(access.name_of(judge) for judge in allowed) or "none for these trajectories"
-        wrong = f"There is no judge {text} here" if text else "Name a judge"
-        raise serializers.ValidationError({"judge": f"{wrong}; known are {known}."}) from error
+        known = ", ".join(access.name_of(judge) for judge in allowed) or "no judges for these trajectories"
+        wrong = f"The judge {text} does not exist here" if text else "Name a judge"
+        raise serializers.ValidationError({"judge": f"{wrong}. Known: {known}."}) from error
 
 
 class SubmissionAgreement(Report):
-    """How far the annotators of a submission agree on their blind labels, and what QA made of them."""
+    """Agreement of a submission's annotators on their blind labels, and the outcomes of QA."""
 
     serializer_class = AgreementSerializer
     filters = SubmissionFilters
 
     def get(self, request: Request, pk: int) -> Response:
-        """Agreement of the annotators of a frozen submission (409 before the freeze)."""
+        """Return the agreement of the annotators of a frozen submission (409 before the freeze)."""
         submission = self.frozen("agreement")
         asked = self.asked_for()
         cases = asked.applied(access.submission_cases(submission))
@@ -111,7 +111,7 @@ class SubmissionAgreement(Report):
 
 
 class SubmissionComparison(Report):
-    """How far a judge agrees with the final verdicts of a submission."""
+    """Agreement of a judge with the final verdicts of a submission."""
 
     serializer_class = ComparisonSerializer
     filters = SubmissionJudgeFilters
@@ -133,36 +133,36 @@ def compared(judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, ru
 
 
 class OfBenchmark(Report):
-    """The frozen submissions of a benchmark that the caller maintains, and labels made elsewhere; or these alone."""
+    """The frozen submissions of a benchmark that the caller maintains, and imported labels; or only the labels."""
 
     def cases(self, slug: str, rules: Rules) -> tuple[Benchmark, list[Case]]:
         alone = self.chosen().get("imported", False)
         return (access.imported_cases if alone else access.benchmark_cases)(self.request.user, slug, rules)
 
     def of_benchmark(self) -> tuple[Benchmark, list[Case], Filters]:
-        """The benchmark, all its cases, and what the address asks for."""
+        """Return the benchmark, all its cases, and the filters of the address."""
         slug = self.kwargs["slug"]
-        find_benchmark(self.request.user, slug)  # who may not see it is not told what is wrong with the address
+        find_benchmark(self.request.user, slug)  # check permission before the parameters
         asked = self.asked_for()
         benchmark, cases = self.cases(slug, asked.rules)
         return benchmark, cases, asked
 
 
 class BenchmarkAgreement(OfBenchmark):
-    """How far people agree, over the submissions of a benchmark and over labels made elsewhere."""
+    """Agreement of people over the submissions of a benchmark and over imported labels."""
 
     serializer_class = AgreementSerializer
     filters = BenchmarkFilters
 
     def get(self, request: Request, slug: str) -> Response:
-        """Agreement over the frozen submissions that the caller maintains, and imported labels."""
+        """Return the agreement over the frozen submissions that the caller maintains, and imported labels."""
         benchmark, cases, asked = self.of_benchmark()
         found = agreement.agreement(asked.applied(cases), asked.scope(benchmark.name), asked.rules)
         return Response(found.as_json())
 
 
 class BenchmarkComparison(OfBenchmark):
-    """How far a judge agrees with people, over the agents of a benchmark."""
+    """Agreement of a judge with people over the agents of a benchmark."""
 
     serializer_class = ComparisonSerializer
     filters = BenchmarkJudgeFilters
@@ -176,7 +176,7 @@ class BenchmarkComparison(OfBenchmark):
 
 
 class Judges(OfBenchmark):
-    """Every judge of a benchmark: how far it agrees with people, what it covers and costs, and how it ranks agents."""
+    """All judges of a benchmark: agreement with people, coverage and cost, and their rankings of agents."""
 
     serializer_class = JudgesSerializer
     filters = BenchmarkFilters
@@ -191,7 +191,7 @@ class Judges(OfBenchmark):
 
 
 class Agents(OfBenchmark):
-    """How good the agents of a benchmark are."""
+    """Success rates of the agents of a benchmark."""
 
     serializer_class = AgentsSerializer
     filters = RankingFilters
@@ -200,7 +200,7 @@ class Agents(OfBenchmark):
         return access.ranked_cases(self.request.user, slug, rules)
 
     def get(self, request: Request, slug: str) -> Response:
-        """Success rates of agents, the highest first. ``judge`` is used for agents without human verdicts.
+        """Return the success rates of agents, the highest first. ``judge`` is used for agents without human verdicts.
 
         Figures over attempts are by people and by every judge.
         """

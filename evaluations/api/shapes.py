@@ -1,4 +1,4 @@
-"""Serializers of figures, made from the fields of their dataclasses and from `as_json`."""
+"""Serializers of figures, built from the fields of their dataclasses and from `as_json`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.statistics import Measure, Spread
 
 Fields = dict[str, serializers.Field]
-NO_VALUE = "By the name of a figure, why there is none."
+NO_VALUE = "By the name of a figure, why it is undefined."
 
 
 class Count(serializers.IntegerField):
@@ -42,13 +42,13 @@ class CountTable(serializers.JSONField):
 
 
 class MeasureSerializer(serializers.Serializer):
-    """A figure with its 95 % interval and the ``n`` cases it rests on; ``undefined`` says why there is no value."""
+    """A figure with its 95 % interval, based on ``n`` cases; ``undefined`` is the reason if there is no value."""
 
     value = Number()
     low = Number()
     high = Number()
     n = Count()
-    hits = Count(required=False, help_text="What a rate counts.")
+    hits = Count(required=False, help_text="Numerator of a rate.")
     undefined = serializers.CharField(required=False)
 
 
@@ -56,7 +56,7 @@ class MeasureSerializer(serializers.Serializer):
 
 
 def serializer_of(cls: type, further: Fields | None = None, *, without: Set[str] = frozenset(), name: str = "") -> Any:
-    """A serializer class with the docstring and the fields of a dataclass, and ``further`` ones."""
+    """Return a serializer class with the docstring and the fields of a dataclass, and the ``further`` fields."""
     own = fields_of(cls, without | (further or {}).keys())
     return _serializer(name or cls.__name__, cls.__doc__ or "", own | (further or {}))
 
@@ -76,7 +76,7 @@ def _nested(cls: type) -> Any:
 
 
 def _field(hint: Any) -> serializers.Field:
-    """The field for a type; the text of an `Annotated` is its help text, and None makes it nullable."""
+    """Return the field for a type; the text of an `Annotated` is its help text, and None makes it nullable."""
     options: dict[str, Any] = {}
     if get_origin(hint) is Annotated:
         hint, options["help_text"] = get_args(hint)
@@ -104,12 +104,12 @@ def _plain_field(hint: type, options: dict[str, Any]) -> serializers.Field:
         return serializers.IntegerField(min_value=0, max_value=2, **options)
     if issubclass(hint, Enum):
         return serializers.ChoiceField(choices=[each.value for each in hint], **options)
-    if hint is int:  # a number of something that may be missing is one that is stored, and counts nothing
+    if hint is int:  # a nullable integer is a stored number, not a count
         return (serializers.IntegerField if "allow_null" in options else Count)(**options)
     return {bool: serializers.BooleanField, float: serializers.FloatField, str: serializers.CharField}[hint](**options)
 
 
-SERIALIZERS: dict[type, Any] = {Measure: MeasureSerializer}  # of dataclasses with another JSON than their fields
+SERIALIZERS: dict[type, Any] = {Measure: MeasureSerializer}  # dataclasses whose JSON differs from their fields
 
 
 # --- people ----------------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ AgreementSerializer = serializer_of(
 def _figures() -> Fields:
     """Rates are fractions, percentages by the published rules; null where undefined."""
     measures = {name: Number(help_text=each.column.explanation) for name, each in JUDGE_MEASURES.items()}
-    return measures | {"accuracy": Number(help_text="Agreement by another name."), "undefined": _texts()}
+    return measures | {"accuracy": Number(help_text="Another name for agreement."), "undefined": _texts()}
 
 
 def _row_of(heading: str, name: str, explanation: str = "") -> Any:
@@ -159,14 +159,14 @@ def _row_of(heading: str, name: str, explanation: str = "") -> Any:
 
 AgentRowSerializer, GroupRowSerializer = _row_of("agent", "Agent"), _row_of("name", "Group")
 AnnotatorRowSerializer = _row_of(
-    "annotator", "Annotator", """An annotator's blind labels, or those of all ("people"), in the place of a judge."""
+    "annotator", "Annotator", 'An annotator\'s blind labels, or those of all ("people"), instead of a judge.'
 )
 
 
 def _average_of(name: str, explanation: str, further: Fields) -> Any:
     resting_on = serializers.DictField(
         child=serializers.IntegerField(min_value=1),
-        help_text="By the name of a figure, on how many agents it rests, where that is not all of them.",
+        help_text="By the name of a figure, the number of agents it is computed from, if not all.",
     )
     gap: Fields = {"gap_size": Number(help_text="The mean of the gaps without their sign."), "resting_on": resting_on}
     return _serializer(name, explanation, fields_of(Average, {"values", "gap_size"}) | _figures() | gap | further)
@@ -175,7 +175,7 @@ def _average_of(name: str, explanation: str, further: Fields) -> Any:
 OneAverageSerializer = _average_of("OneAverage", "The plain mean over agents.", {})
 AverageSerializer = _average_of(
     "Average",
-    "Without human label 2, and beside it the one that counts it as no success.",
+    "Without human label 2, and the version that counts it as no success.",
     {"not_success": OneAverageSerializer()},
 )
 
@@ -199,7 +199,7 @@ def _rows_of_judge() -> Fields:
         "overall": AgentRowSerializer(many=True, help_text="All agents pooled."),
         "average": AverageSerializer(),
         "flips": MeasureSerializer(
-            help_text="How often two repetitions on a case differ; hits: cases in which any do."
+            help_text="How often two repetitions on a case differ; hits: cases with any difference."
         ),
     }
 
@@ -210,9 +210,7 @@ ComparisonSerializer = serializer_of(
     | {
         "groups": serializers.DictField(child=GroupRowSerializer(many=True)),
         "differences": DifferenceSerializer(many=True),
-        "ceiling": AnnotatorRowSerializer(
-            many=True, help_text="The human ceiling: annotators in the place of the judge."
-        ),
+        "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of the judge."),
     },
     without={"averages"},
 )
@@ -248,11 +246,11 @@ class AgentsSerializer(serializers.Serializer):
     attempts = SERIALIZERS[Attempts](many=True, help_text=ATTEMPTS)
 
 
-# --- judges beside each other ----------------------------------------------------------------------------------------
+# --- comparison of judges --------------------------------------------------------------------------------------------
 
 
 class ByRuleSerializer(serializers.Serializer):
-    """A figure without human label 2, and with it as no success."""
+    """A figure without cases of human label 2, and with them as failures."""
 
     excluded = MeasureSerializer()
     not_success = MeasureSerializer()
@@ -260,14 +258,14 @@ class ByRuleSerializer(serializers.Serializer):
 
 SERIALIZERS[Judging] = _serializer(
     "JudgeStanding",
-    "A judge among others, in the shapes of a comparison.",
+    "A judge among others, with the keys of a comparison.",
     {
         "judge": serializers.CharField(),
         "fingerprint": serializers.CharField(),
         **_rows_of_judge(),
         "costs": _nested(Costs)(),
         "status_not_stated": Count(help_text=STATUS_NOT_STATED),
-        "coverage": ByRuleSerializer(help_text="Of the decided cases those that it has scored."),
+        "coverage": ByRuleSerializer(help_text="Number of decided cases that it has scored."),
         "tau": ByRuleSerializer(
             help_text="Kendall's tau-b of the agents' success rates by people and by the judge, on the cases of both."
         ),
@@ -278,6 +276,6 @@ SERIALIZERS[Versus] = serializer_of(
 )
 JudgesSerializer = serializer_of(
     Judges,
-    {"ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators in the place of a judge.")},
+    {"ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of a judge.")},
     without={"people"},
 )

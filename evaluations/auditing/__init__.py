@@ -1,1 +1,1 @@
-"""The auditor's desk: somebody's bundle as ordinary rows, a sample of it labelled again, and what came of it."""
+"""Audits: import another instance's bundle as ordinary rows, label a sample of it again, and compare the verdicts."""

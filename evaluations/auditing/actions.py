@@ -25,9 +25,9 @@ from evaluations.models import Audit, AuditDecision
 
 
 def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
-    """Let another person read an audit; adding somebody twice changes nothing.
+    """Let another person read an audit; adding the same person again changes nothing.
 
-    There is no event: the chain is the submitter's. Refused for those who label the sample, until it is frozen.
+    No event is recorded: the chain is the submitter's. People who label the sample are refused until it is frozen.
     """
     access.require_creator(actor)
     with transaction.atomic():
@@ -35,7 +35,9 @@ def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
         submission = lock_submission(audit.submission_id)
         _require(actor, submission)
         if blinding.is_hidden(person, submission):
-            raise Conflict(f"{person} labels the sample of this review blind, so they read it when it is frozen.")
+            raise Conflict(
+                f"{person} labels the sample of this audit blind, so they can read it when the sample is frozen."
+            )
         existing = Membership.objects.filter(submission=submission, person=person).first()
         if existing is None:
             return join(submission, person, Role.AUDITOR)
@@ -46,7 +48,7 @@ def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
 
 
 def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecision:
-    """Accept, query or reject, with the reason. Deciding again adds a decision: the newest one holds."""
+    """Accept, query or reject, with the reason. Deciding again adds a decision: the newest one counts."""
     _require(person, audit.submission)
     if outcome not in AuditDecision.Outcome.values:
         message = "Accept, query or reject the submission."
@@ -54,7 +56,7 @@ def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecisio
     return AuditDecision.objects.create(
         audit=audit,
         outcome=outcome,
-        reason=require_reason(reason, "a decision about an audit"),
+        reason=require_reason(reason, "deciding an audit"),
         decided_by=person,
         decided_at=timezone.now(),
     )
@@ -68,20 +70,20 @@ def _require(person: Any, submission: Submission) -> None:
 # --- drawing the sample -----------------------------------------------------------------------------------------------
 
 LONGEST_SEED = 64
-COVERED = "It came covered, in the bundle of which this is a sample: "
+COVERED = "It came covered, in the bundle of this sample: "
 SEED_TOO_LONG = f"A seed has at most {LONGEST_SEED} characters."
-LEAST_SPOT_CHECKS: float = Submission._meta.get_field("spot_check_rate").default  # what an audit may not go below
+LEAST_SPOT_CHECKS: float = Submission._meta.get_field("spot_check_rate").default  # minimum for a sample
 
 
 def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submission:
-    """Draw ``size`` of the trajectories, once, and make the submission in which they are labelled again.
+    """Draw ``size`` of the trajectories, once, and create the submission in which they are labelled again.
 
-    The choice is that of spot checks: anybody can repeat it from the seed. Where none is given, it is made of the
-    manifest and of a nonce that is drawn here and now, so nobody can look for one that suits. The person maintains the
-    sample; its annotators and adjudicators may have had no part in the audited review.
+    The selection works as for spot checks: anybody can repeat it from the seed. Without a given seed, it is derived
+    from the manifest and a nonce drawn at this moment, so nobody can search for a convenient seed. The person maintains
+    the sample. Its annotators and adjudicators must not have taken part in the audited review.
     """
     with transaction.atomic():
-        audited = audit.submission = lock_submission(audit.submission_id)  # its sample may be older than the lock
+        audited = audit.submission = lock_submission(audit.submission_id)  # the loaded row may predate the lock
         _require_permission(person, audited)
         tasks = sorted(audited.trajectories.values_list("task__external_id", flat=True))
         chosen_seed, nonce = (seed or "").strip(), ""
@@ -100,7 +102,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submi
 
 
 def derive_seed(manifest: str, nonce: str) -> str:
-    """The seed of a draw that nobody has chosen; both are hex, as the audit keeps them."""
+    """Return the seed of a draw if the auditor chose none; both arguments are hex, as the audit stores them."""
     return hashlib.sha256(f"{manifest}{nonce}".encode()).hexdigest()
 
 
@@ -113,19 +115,22 @@ def _require_permission(person: Any, audited: Submission) -> None:
 
 def _validate(audit: Audit, size: int, tasks: int, seed: str) -> None:
     if audit.sample is not None:
-        raise Conflict("The sample is drawn: there is one for each audit, so that nobody can draw until it suits.")
+        raise Conflict(
+            "The sample is already drawn. Each audit has one sample, so that nobody can draw until the "
+            "result suits them."
+        )
     if not 1 <= size <= tasks:
         raise Incomplete([Problem("size_unusable", f"Draw 1 to {tasks} trajectories.", "size")])
     if len(seed) > LONGEST_SEED:
         raise Incomplete([Problem("seed_unusable", SEED_TOO_LONG, "seed")])
     if not seed.isprintable():
-        raise Incomplete([Problem("seed_unusable", "A seed is a line of printable characters.", "seed")])
+        raise Incomplete([Problem("seed_unusable", "A seed is one line of printable characters.", "seed")])
     _require_files(audit.submission)
 
 
 def _require_files(audited: Submission) -> None:
-    """Refuse (Conflict) where a picture or another file is not here: a label without it would be another judgement, and
-    no evidence of the sample could hold it. What came covered, and says so, is there."""
+    """Refuse (Conflict) if an image or another file is missing: labels without it would be different judgements, and
+    evidence of the sample would lack it. Images that came redacted, and are declared so, are not missing."""
     held = redactions.find_current(audited)
     steps = Step.objects.filter(trajectory__submission=audited)
     files = Attachment.objects.filter(trajectory__submission=audited)
@@ -134,13 +139,13 @@ def _require_files(audited: Submission) -> None:
     covered = {(trajectory, sha256) for trajectory, sha256, shown in told if shown is not None and sha256 in held}
     pictures = sum((trajectory, sha256) not in covered for trajectory, sha256, _ in told)
     gone = files.filter(withheld=True).values_list("trajectory", "sha256")
-    others = sum(file not in covered for file in gone)  # the original of a covered picture may have come as a file, too
-    lacking = [f"the pictures of {pictures} of {steps.count()} steps"] if pictures else []
+    others = sum(file not in covered for file in gone)  # the original of a redacted image may also have been a file
+    lacking = [f"the screenshots of {pictures} of {steps.count()} steps"] if pictures else []
     lacking += [f"{others} of {files.count()} files of trajectories"] if others else []
     if lacking:
         raise Conflict(
-            f"Nobody can label this again: {' and '.join(lacking)} did not come with the bundle, or could not be "
-            "opened. Ask the submitter for the bundle with its screenshots, and open that."
+            f"This cannot be labelled again: {' and '.join(lacking)} are missing from the bundle, or "
+            "could not be opened. Ask the submitter for the bundle with its screenshots, and open that."
         )
 
 
@@ -162,7 +167,7 @@ def _sample(audited: Submission, chosen: list[str]) -> Submission:
 
 
 def _copy(audited: Submission, sample: Submission, chosen: list[str]) -> None:
-    """The trajectories as they were shown to the submitter's people, in their order; the pictures are the same rows."""
+    """Copy the trajectories as the submitter's people saw them, in their order; the screenshot rows are shared."""
     rows = audited.trajectories.filter(task__external_id__in=chosen).order_by("position")
     for position, row in enumerate(rows):
         shown = Trajectory.objects.get(pk=row.pk)
@@ -180,10 +185,10 @@ def _copy_rows(rows: Any, trajectory: Trajectory) -> list[Any]:
 
 
 def _cover(audited: Submission, sample: Submission, member: Membership) -> None:
-    """State again which pictures came with covered parts, with the boxes and reasons of the audited review.
+    """Record again which images came redacted, with the boxes and reasons of the audited review.
 
-    The trajectories are known by the digests of the originals, here as there: without this, evidence of the sample
-    would promise originals that nobody here has.
+    The digests of trajectories cover the original images. Without these redactions, evidence of the sample would
+    promise originals that this instance does not have.
     """
     steps = Step.objects.filter(trajectory__submission=sample, withheld__isnull=False)
     columns: Any = steps.values_list("withheld", "screenshot__sha256", "screenshot__size")

@@ -1,4 +1,4 @@
-"""The pictures and other files of a bundle: hostile until they are inspected, and stored by their own digests."""
+"""Images and other files of a bundle: untrusted until they are inspected, and stored by their own digests."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PICTURE = re.compile(r"screenshots/([0-9a-f]{64})(\.redacted)?\.(?:png|jpg|webp)
 class StoredFiles:
     """The files of a bundle that are in the image store.
 
-    ``images`` are facts of every picture by its own digest; ``displayed`` says by the digest of an original which of
-    them is shown in its place: itself, or the one whose parts are covered. ``attachments`` are kinds with digests.
+    ``images`` has the facts of every image by its own digest. ``displayed`` maps the digest of an original to the
+    digest of the image shown for it: the original or its redacted version. ``attachments`` are kinds with digests.
     """
 
     images: dict[str, ImageFacts] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class StoredFiles:
 
 
 def store_files(package: Package, lines: Callable[[], Iterable[Document]], rejections: Rejections) -> StoredFiles:
-    """Inspect every file that trajectories name, and put it into the image store; what is no good is left out.
+    """Inspect every file that trajectories name, and put it into the image store; invalid files are left out.
 
     Raises one of `screenshots.STORE_ERRORS` when the disk or the store fails.
     """
@@ -63,7 +63,7 @@ def _store_image(package: Package, match: re.Match[str], stored: StoredFiles, re
         rejections.accept(match[0], error.problem.message)
         return
     if match[2] is None and facts.sha256 != match[1]:
-        rejections.accept(match[0], "it is another picture than its name says")
+        rejections.accept(match[0], "its image differs from the digest in its name")
         return
     screenshots.keep_bytes(facts.sha256, data)
     stored.images[facts.sha256] = facts
@@ -77,7 +77,7 @@ def _store_attachment(package: Package, file: Document, stored: StoredFiles, rej
         for piece in package.stream(name):
             hashed.update(piece)
             stream.write(piece)
-        problem = "it is another file than its name says" if hashed.hexdigest() != file["sha256"] else None
+        problem = "its content differs from the digest in its name" if hashed.hexdigest() != file["sha256"] else None
         problem = problem or _find_fault(cast(BinaryIO, stream), file, stored)
         if rejections.accept(name, problem):
             stream.seek(0)
@@ -86,7 +86,7 @@ def _store_attachment(package: Package, file: Document, stored: StoredFiles, rej
 
 
 def _find_fault(stream: BinaryIO, file: Document, stored: StoredFiles) -> str | None:
-    """Why a file must not be shown as what it is said to be; pictures of stored pages are noted as pictures."""
+    """Return why a file must not be shown as its stated kind, or None; record images of cached pages in ``images``."""
     stream.seek(0)
     if file["kind"] == AttachmentKind.CACHED_PAGE and is_image(file["name"]):
         try:

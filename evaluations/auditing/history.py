@@ -25,13 +25,15 @@ from evaluations.verifier.documents import Bundle, Document
 
 
 def write_people(context: ImportContext, lines: list[Document], prefix: str) -> None:
-    """Stand-ins with the pseudonyms, named ``<prefix>-<pseudonym>``: nobody signs in as one."""
+    """Create stand-ins with the pseudonyms, named ``<prefix>-<pseudonym>``; they cannot sign in."""
     roles = {Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER}
     parts: dict[str, Document] = {}
     for line in lines:
         name = line["pseudonym"]
-        problem = "there are two of that name" if name in parts else None
-        if context.rejections.accept(f"person {name}", problem if line["role"] in roles else "there is no such role"):
+        problem = "the name occurs twice" if name in parts else None
+        if context.rejections.accept(
+            f"person {name}", problem if line["role"] in roles else "this role does not exist"
+        ):
             parts[name] = line
     people = [
         Person(username=f"{prefix}-{name}", password=make_password(None), is_active=False, stand_in=True)
@@ -59,12 +61,12 @@ def write_history(context: ImportContext, bundle: Bundle) -> None:
 
 
 def write_events(context: ImportContext, lines: list[Document]) -> None:
-    """The chain, word for word: whether it holds is for the checks to say."""
+    """Copy the chain word for word; only the checks decide whether it is valid."""
     numbers: set[int] = set()
     events = []
     for line in lines:
         number = line["sequence"]
-        if context.rejections.accept(f"event {number}", "its number is there twice" if number in numbers else None):
+        if context.rejections.accept(f"event {number}", "its number occurs twice" if number in numbers else None):
             numbers.add(number)
             columns = {name: line[name] for name in ("sequence", "kind", "payload", "previous", "hash")}
             events.append(
@@ -79,7 +81,7 @@ def write_events(context: ImportContext, lines: list[Document]) -> None:
 
 
 def _write(context: ImportContext, model: Any, lines: list[Document], once: tuple[str, ...]) -> None:
-    """A row of each line that names known people and trajectories, and is not there twice by its columns ``once``."""
+    """Create a row for each line with known people and trajectories; lines must differ in their columns ``once``."""
     rows: list[Any] = []
     seen: set[tuple[Any, ...]] = set()
     for number, line in enumerate(lines, 1):
@@ -87,7 +89,7 @@ def _write(context: ImportContext, model: Any, lines: list[Document], once: tupl
         if problem is None:
             row = _build_row(context, model, line)
             key = tuple(getattr(row, name) for name in once) or (number,)
-            problem = "it is there twice" if key in seen else None
+            problem = "it occurs twice" if key in seen else None
         if context.rejections.accept(f"{model._meta.verbose_name} {number}", problem) and key is not None:
             seen.add(key)
             rows.append(row)
@@ -104,13 +106,13 @@ def _problem(context: ImportContext, line: Document) -> str | None:
     if "task_id" in line and (problem := context.unknown(line["task_id"], *people)):
         return problem
     if missing := [name for name in people if name not in context.people]:
-        return f"it is by {missing[0]}, who is not among the people"
+        return f"it is by {missing[0]}, who is not in people.json"
     asked = WORDS if "flagged_at" not in line else ()
     return next((f"it has no {name}" for name in asked if name in line and not line[name]), None)
 
 
 def _build_row(context: ImportContext, model: Any, line: Document) -> Any:
-    """A row with the columns of a line: a trajectory by task id, people by pseudonym, no text for null."""
+    """Build a row from the columns of a line: a trajectory by task id, people by pseudonym, "" for null."""
     columns = COLUMNS[model]
     values: dict[str, Any] = {} if "task_id" in columns else {"submission": context.submission}
     for name in columns:
@@ -131,7 +133,7 @@ def _write_draws(context: ImportContext, lines: list[Document]) -> None:
     numbers: set[int] = set()
     for line in lines:
         facts = line["facts"]
-        doubled = "its number is there twice" if facts["number"] in numbers else None
+        doubled = "its number occurs twice" if facts["number"] in numbers else None
         if not context.rejections.accept(f"draw {facts['number']}", doubled):
             continue
         numbers.add(facts["number"])
@@ -139,7 +141,7 @@ def _write_draws(context: ImportContext, lines: list[Document]) -> None:
             submission=context.submission, drawn_at=parse_time(line["drawn_at"]), **facts
         )
         for task_id in facts["population"]:
-            problem = context.unknown(task_id) or ("it was in a draw before" if task_id in drawn else None)
+            problem = context.unknown(task_id) or ("it was already in a draw" if task_id in drawn else None)
             if context.rejections.accept(f"draw {draw.number} of {task_id}", problem):
                 selected = task_id in facts["drawn"]
                 drawn[task_id] = SpotCheck(trajectory=context.trajectories[task_id], draw=draw, selected=selected)

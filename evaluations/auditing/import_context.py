@@ -1,4 +1,4 @@
-"""The rows that imported rows refer to, and the records that could not become rows."""
+"""The rows that imported rows refer to, and the records that were rejected."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from annotation.models import KeyPoint, Person, Submission, Trajectory
 
 BATCH = 500
-LARGEST = 10**9  # within the columns for whole numbers, also for one more; SQLite takes any, until their sum overflows
+LARGEST = 10**9  # fits integer columns, also plus 1; SQLite accepts more, until a sum overflows
 
 
 @dataclass(slots=True)
 class Rejections:
-    """Records that the database would refuse: a handmade bundle may say anything. ``reasons`` by place."""
+    """Records that the database would refuse: a forged bundle may contain anything. ``reasons`` by place."""
 
     reasons: dict[str, str] = field(default_factory=dict)
 
     def accept(self, place: str, problem: str | None) -> bool:
-        """Return whether there is no problem; the first problem of each place is noted."""
+        """Return whether there is no problem; store the first problem of each place."""
         if problem is not None:
             self.reasons.setdefault(place, problem)
         return problem is None
@@ -37,15 +37,15 @@ class ImportContext:
     key_points: dict[int, list[KeyPoint]] = field(default_factory=dict)
 
     def unknown(self, task_id: str, *pseudonyms: str) -> str | None:
-        """Why something about a trajectory by these people cannot be a row; None where all are known."""
+        """Return why a record about this trajectory by these people is rejected; None if all are known."""
         if task_id not in self.trajectories:
             return "it is about a task without a trajectory"
         missing = [name for name in pseudonyms if name not in self.people]
-        return f"it is by {missing[0]}, who is not among the people" if missing else None
+        return f"it is by {missing[0]}, who is not in people.json" if missing else None
 
 
 def find_largest(value: Any) -> int:
-    """The largest whole number in a document, but for sizes in bytes; 0 without any."""
+    """Return the largest integer in a document, ignoring sizes in bytes; 0 if there is none."""
     if isinstance(value, dict):
         return max((find_largest(each) for name, each in value.items() if name != "size"), default=0)
     if isinstance(value, list):
@@ -54,7 +54,7 @@ def find_largest(value: Any) -> int:
 
 
 def parse_time(text: str | None) -> Any:
-    """A time as the documents spell it; ValueError for another spelling, or one without a time zone."""
+    """Parse a time in the format of the documents; ValueError for another format, or without a time zone."""
     if text is None:
         return None
     found = datetime.fromisoformat(text)

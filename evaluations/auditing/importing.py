@@ -1,7 +1,7 @@
-"""Opening somebody's evidence bundle: checked as a whole, then all of it as ordinary rows, or nothing.
+"""Open an evidence bundle of another instance: check it as a whole, then import all of it as ordinary rows, or nothing.
 
-The rows are those of a submission made here, so every page, figure and export works on them. They belong to a
-benchmark of their own, people are stand-ins with the pseudonyms, and the chain of events is taken word for word.
+The rows are those of a submission created here, so every page, figure and export works on them. They belong to a
+separate benchmark, people are stand-ins with the pseudonyms, and the chain of events is copied word for word.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from judges.working.call_log import make_storable
 
 logger = logging.getLogger(__name__)
 
-NEEDED = ("manifest", "shapes")  # checks without which there is nothing that could be looked at
+NEEDED = ("manifest", "shapes")  # if one of these checks fails, there is nothing to show
 COUNTED = ("submission", "catalogue", "labels", "adjudications", "reopenings", "draws", "redactions")
-OPENED = "opened"  # the check of what became rows
+OPENED = "opened"  # the check whether every record was imported
 NOTHING = Given()
 OnOpened = Callable[[Audit], None]
-LONGEST_NAME = 12  # digits of the manifest's digest that name what belongs to an audit
+LONGEST_NAME = 12  # digits of the manifest's digest that start the names of an audit's rows
 
 
 class AuditRefused(Exception):
-    """The bundle cannot be opened, and nothing of it was kept; ``findings`` say what was checked by then."""
+    """The bundle cannot be opened, and nothing was saved; ``findings`` has the results of the checks done so far."""
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class AuditRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """A package that passed what it must, and for whom it is opened under which name."""
+    """A package that passed the required checks, with the person and the name for its audit."""
 
     package: Package
     bundle: Bundle
@@ -100,7 +100,7 @@ class _Opening:
         return any(each.name == "signature" and each.result is Result.PASS for each in self.findings)
 
     def lines(self) -> Iterator[Document]:
-        """The trajectories one after the other: their texts and steps are never in memory as a whole."""
+        """Yield the trajectories one by one: their texts and steps are never in memory as a whole."""
         name = "trajectories.jsonl"
         for line in split_lines(self.package.stream(name), name):
             yield parse_json(line.decode())
@@ -115,13 +115,13 @@ def open_bundle(
     progress: Progressed = lambda done, total: None,
     on_opened: OnOpened = lambda audit: None,
 ) -> Audit:
-    """Make an audit of the bundle at ``path``, a zip or a folder; the person becomes its first auditor.
+    """Open the bundle at ``path``, a zip or a folder, as an audit; the person becomes its first auditor.
 
-    A bundle that one of its auditors sends again gets another check, beside the earlier ones; the audit is the same.
-    ``given`` is what the person knows from elsewhere; without keys those of this instance are tried. ``on_opened``
-    is called with the audit in the transaction that makes it, or the check: there is none if it raises. What is wrong
-    with the bundle is in the audit's findings. Raises AuditRefused for what cannot be opened, and ingest.ImportStopped
-    when the disk or the store fails.
+    If one of its auditors sends a bundle again, the same audit gets another check; earlier ones stay. ``given`` is the
+    person's reference data; without keys in it, those of this instance are tried. ``on_opened`` is called with the
+    audit in the transaction that creates the audit or the check, and cancels it by raising. Faults of the bundle are in
+    the audit's findings. Raises AuditRefused if the bundle cannot be opened, and ingest.ImportStopped when the disk or
+    the store fails.
     """
     access.require_creator(person)
     try:
@@ -142,7 +142,7 @@ def _open(opening: _Opening) -> Audit:
     _require_bounds(opening)
     try:
         return _save(opening)
-    except screenshots.STORE_ERRORS as error:  # said at once: `opened` would take it for a fault of the bundle
+    except screenshots.STORE_ERRORS as error:  # not caught as a fault of the bundle
         raise ingest.ImportStopped.from_error(error, "The bundle was not opened") from error
 
 
@@ -161,36 +161,36 @@ def _save(opening: _Opening) -> Audit:
     except (IntegrityError, DataError, ValueError, OverflowError) as error:
         if (open_already := _check_again(opening)) is not None:  # it may have been opened meanwhile
             return open_already
-        if isinstance(error, ValueError):  # of the database it is expected; here the mistake may be ours
-            logger.exception("The bundle with the manifest %s was refused", opening.manifest)
+        if isinstance(error, ValueError):  # not from the database: may be our bug
+            logger.exception("The bundle with the manifest %s was rejected", opening.manifest)
         says = " ".join(str(error).split())[:300]
-        raise AuditRefused(f"The bundle says what no submission can: {says}.", opening.findings) from error
+        raise AuditRefused(f"The bundle contains an impossible record: {says}.", opening.findings) from error
 
 
 @transaction.atomic
 def _check_again(opening: _Opening) -> Audit | None:
-    """The audit as which this very bundle is open, with another check; None for a new one, refused for strangers."""
+    """Return the audit of this bundle with another check, None if new; AuditRefused unless the person audits it."""
     audit = Audit.objects.select_related("submission").filter(manifest=opening.manifest).first()
     if audit is None:
         return None
     lock_account(opening.person)
     if access.role_in(opening.person, audit.submission) is not Role.AUDITOR:
-        raise AuditRefused("This very bundle is open here already.", opening.findings)
-    # What became rows then, and what did not, is as it was.
+        raise AuditRefused("This bundle is already open here.", opening.findings)
+    # The records were imported then, so that finding has not changed.
     _add_check(opening, audit, [each for each in audit.findings if each["name"] == OPENED])
     opening.on_opened(audit)
     return audit
 
 
 def _require_bounds(opening: _Opening) -> None:
-    """Refuse what pages and sums could not bear: SQLite would take it, and PostgreSQL some of it."""
+    """Refuse numbers too large for pages and sums: SQLite accepts them all, PostgreSQL some."""
     required = opening.bundle.submission["required_labels"]
     if required > MOST_LABELS:
-        says = f"It says that every trajectory needs {required:,} labels; no submission has more than {MOST_LABELS}."
+        says = f"It states that every trajectory needs {required:,} labels; the limit is {MOST_LABELS}."
         raise AuditRefused(says, opening.findings)
     for name in COUNTED:
         if (most := find_largest(getattr(opening.bundle, name))) > LARGEST:
-            says = f"It says {most:,} in what it tells of {name}; no number there may be larger than {LARGEST:,}."
+            says = f"It states {most:,} for {name}; the limit is {LARGEST:,}."
             raise AuditRefused(says, opening.findings)
 
 
@@ -232,10 +232,10 @@ def _submission(opening: _Opening) -> Submission:
 
 
 def _audit(opening: _Opening, submission: Submission, rejections: Rejections) -> Audit:
-    """The row of the audit, and its auditor: without an event, since the chain is somebody else's."""
+    """Create the row of the audit, and its auditor: without an event, because the chain is another instance's."""
     blinding.lock_samples(submission)
     if blinding.is_hidden(opening.person, submission):
-        raise AuditRefused("You label a sample of this review again: until it is frozen it is not yours to see.")
+        raise AuditRefused("You label a sample of this audit again. You can see the audit when the sample is frozen.")
     join(submission, opening.person, Role.AUDITOR)
     audit = Audit.objects.create(
         submission=submission,
@@ -261,9 +261,9 @@ def _add_check(opening: _Opening, audit: Audit, of_rows: list[Any]) -> None:
 
 
 def _build_opened_finding(rejections: Rejections) -> Finding:
-    title = "Everything in the bundle can be looked at here"
+    title = "Everything in the bundle can be viewed here"
     if not rejections.reasons:
-        return Finding(OPENED, title, Result.PASS, "Every record became a row, and every file that came is kept.")
+        return Finding(OPENED, title, Result.PASS, "Every record and every file of the bundle was imported.")
     place, problem = next(iter(rejections.reasons.items()))
     says = f"{len(rejections.reasons)} could not be opened; the first is {place}: {problem}."
     return Finding(OPENED, title, Result.FAIL, says, tuple(rejections.reasons)[:MOST_PLACES])

@@ -1,7 +1,7 @@
-"""Import judges as they are stated, their runs and judgments from a bundle.
+"""Import judges as stated, their runs and judgments from a bundle.
 
-A judge that came in a bundle belongs to the submission that did: it is none of this instance, whatever its name is,
-and nobody runs it. Its runs are over, however they stood when the bundle was made.
+A judge that came in a bundle belongs to the imported submission. It is never a judge of this instance, even with the
+same name, and cannot be run. Its runs are over, whatever their state when the bundle was created.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from evaluations.verifier.rules import is_imported_run
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 
 TEXTS = ("name", "scorer", "model", "prompts", "prompts_digest", "stated")
-NOT_OVER = "It was not over when the evidence bundle was made."
-NOT_TOLD = "What it failed of is not in an evidence bundle."
+NOT_OVER = "It had not ended when the evidence bundle was created."
+NOT_TOLD = "An evidence bundle does not contain the cause of a failure."
 
 JudgeName = tuple[str, int]  # and version
 Placed = tuple["_Run", Document]
@@ -31,7 +31,7 @@ Placed = tuple["_Run", Document]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The run of judgments; without a ``row`` they were imported. ``at`` is its latest known time."""
+    """The run of judgments; ``row`` is None if they were imported. ``at`` is the run's latest known time."""
 
     line: Document
     judge: Judge
@@ -53,12 +53,12 @@ def write_judgments(context: ImportContext, runs: Iterable[Document], judgments:
 
 
 def _write_runs(context: ImportContext, lines: Iterable[Document]) -> dict[int, _Run]:
-    """By number; their primary keys follow it, since of two runs the one with the higher number counts."""
+    """Return the runs by number. Their primary keys have the same order, because the latest of two runs counts."""
     kept: dict[int, Document] = {}
     judges: dict[JudgeName, Judge] = {}
     for line in sorted(lines, key=lambda line: line["run"]):
         number, name, judge = line["run"], _name(line), _judge(context, line)
-        problem = "its number is there twice" if number in kept else _find_problem_of_run(line, judge, judges.get(name))
+        problem = "its number occurs twice" if number in kept else _find_problem_of_run(line, judge, judges.get(name))
         if context.rejections.accept(f"judge run {number}", problem):
             kept[number] = line
             judges.setdefault(name, judge)
@@ -77,7 +77,7 @@ def _judge(context: ImportContext, line: Document) -> Judge:
     return Judge(
         name=line["judge"],
         endpoint="",
-        frozen_at=timezone.now(),  # no bundle tells when, and only what is frozen can never be changed
+        frozen_at=timezone.now(),  # bundles have no time, and only a frozen judge cannot be changed
         came_with=context.submission,
         stated=line["fingerprint"],
         **{name: line[name] for name in names},
@@ -85,17 +85,17 @@ def _judge(context: ImportContext, line: Document) -> Judge:
 
 
 def _find_problem_of_run(line: Document, judge: Judge, known: Judge | None) -> str | None:
-    """Why a line cannot be a run; ``known`` is the judge of that name and version that there is."""
+    """Return why a line cannot be a run, or None; ``known`` is the earlier judge of that name and version."""
     if not slug_re.match(judge.name):
-        return "its judge has no usable name"
+        return "its judge has no valid name"
     if not judge.stated:
         return "its judge has no fingerprint"
     if long := [name for name in TEXTS if len(getattr(judge, name)) > _longest(Judge, name)]:
         return f"the {'fingerprint' if long[0] == 'stated' else long[0]} of its judge is too long"
     if max(judge.version, judge.scorer_version) > LARGEST:
-        return "its judge has a version beyond all numbers"
+        return "the version of its judge is too large"
     if known is not None and _describe(known) != _describe(judge):
-        return "another run says otherwise what its judge is"
+        return "another run describes the same judge differently"
     if is_imported_run(line):
         return None
     return None if 1 <= (line["repeat"] or 0) <= LARGEST else "it has no number of repetitions"
@@ -116,7 +116,7 @@ def _run(context: ImportContext, line: Document, judge: Judge) -> _Run:
 
 
 def _row(context: ImportContext, line: Document, judge: Judge, at: datetime) -> JudgeRun:
-    """It never is in work here: what was neither finished nor cancelled waits for ever."""
+    """Build a run that never runs here: if it was neither finished nor cancelled, it is stopped for good."""
     finished = parse_time(line["finished_at"])
     ended = {
         "finished": {"finished_at": at},
@@ -141,7 +141,7 @@ def _select_judgments(context: ImportContext, runs: dict[int, _Run], lines: Iter
         run = runs.get(line["run"])
         problem = "its run is not among the runs" if run is None else _problem(context, run, line)
         if run is not None and problem is None and run.key(line) in seen:
-            problem = "it is there twice"
+            problem = "it occurs twice"
         place = f"judgment of {line['task_id']} in run {line['run']}, repetition {line['repetition']}"
         if context.rejections.accept(place, problem) and run is not None:
             seen.add(run.key(line))
@@ -150,11 +150,11 @@ def _select_judgments(context: ImportContext, runs: dict[int, _Run], lines: Iter
 
 def _problem(context: ImportContext, run: _Run, line: Document) -> str | None:
     if (line["judge"], line["fingerprint"]) != (f"{run.judge.name}@{run.judge.version}", run.judge.stated):
-        return "its run is one of another judge"
+        return "its run belongs to another judge"
     if problem := context.unknown(line["task_id"]):
         return problem
     if line["repetition"] > LARGEST:
-        return "there is no such repetition"
+        return "this repetition does not exist"
     if problem := judgment_problem(line, run.line):
         return problem
     too_long = len(line["reason"] or "") > _longest(Judgment, "unscored")
@@ -162,7 +162,7 @@ def _problem(context: ImportContext, run: _Run, line: Document) -> str | None:
 
 
 def _create_judgments(context: ImportContext, placed: list[Placed]) -> None:
-    """Those of runs with the items that they settled; a failure is an item alone."""
+    """Create the judgments; those of runs also get a finished item. A failure is only an item."""
     items = [None if run.row is None else _item(context, run, line) for run, line in placed]
     RunItem.objects.bulk_create(item for item in items if item is not None)
     Judgment.objects.bulk_create(

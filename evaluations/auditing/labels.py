@@ -1,4 +1,4 @@
-"""Import labels and adjudications, and what they rest on, from a bundle."""
+"""Import labels and adjudications, and the records that they depend on, from a bundle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LabelKey = tuple[str, int, int]  # task id, slot, revision
 
 
 def write_labels(context: ImportContext, lines: list[Document]) -> dict[LabelKey, Label]:
-    """Every revision with its slot, findings and own attempt; returns the labels that there are."""
+    """Create every revision with its slot, findings and own attempt; return the created labels."""
     assignments = _assignments(context, lines)
     labels: dict[LabelKey, Label] = {}
     for line in lines:
@@ -36,9 +36,9 @@ def write_labels(context: ImportContext, lines: list[Document]) -> dict[LabelKey
         place = f"label of {key[0]} by {line['annotator']}, revision {key[2]}"
         problem = _find_problem(context, facts)
         if assignment is None or context.people.get(line["annotator"]) != assignment.annotator:
-            problem = "there is no slot for it"
+            problem = "its slot does not exist"
         elif key in labels:
-            problem = "it is there twice"
+            problem = "it occurs twice"
         if context.rejections.accept(place, problem):
             labels[key] = Label(assignment=assignment, created_at=parse_time(facts["at"]), **_columns(facts))
     Label.objects.bulk_create(labels.values(), batch_size=BATCH)
@@ -47,13 +47,13 @@ def write_labels(context: ImportContext, lines: list[Document]) -> dict[LabelKey
 
 
 def write_adjudications(context: ImportContext, lines: list[Document]) -> None:
-    """The decided ones, with their findings. The line's ``labels``, ``majority`` and ``changed`` follow from others."""
+    """Create the adjudications with their findings. ``labels``, ``majority`` and ``changed`` of a line are derived."""
     made: dict[tuple[str, int], tuple[Document, Adjudication]] = {}
     for line in lines:
         facts = line["facts"]
         key = (facts["task_id"], facts["revision"])
         problem = context.unknown(facts["task_id"], line["adjudicator"]) or _find_problem(context, facts)
-        problem = "it is there twice" if key in made else problem
+        problem = "it occurs twice" if key in made else problem
         if context.rejections.accept(f"adjudication {facts['revision']} of {facts['task_id']}", problem):
             adjudication = Adjudication(
                 trajectory=context.trajectories[facts["task_id"]],
@@ -80,9 +80,9 @@ def write_informed(context: ImportContext, lines: list[Document], labels: dict[L
     for line in lines:
         shown, opinion = line["shown"], line["informed"]
         key = _key(shown)
-        problem = "there is no such label" if key not in labels else "it is there twice" if key in made else None
+        problem = "its label does not exist" if key not in labels else "it occurs twice" if key in made else None
         if opinion is not None and opinion["verdict"] not in list(Verdict):
-            problem = "its verdict is none of 0, 1 and 2"
+            problem = "its verdict is not 0, 1 or 2"
         if context.rejections.accept(f"informed revision of {key[0]} in slot {key[1]}", problem):
             made[key] = InformedRevision(
                 label=labels[key],
@@ -103,7 +103,7 @@ def _key(facts: Document) -> LabelKey:
 
 
 def _assignments(context: ImportContext, lines: list[Document]) -> dict[tuple[str, int], Assignment]:
-    """The slots by task and number; the database counts them down from those that a trajectory has."""
+    """Create the slots, by task and number; the database decrements the open slots of the trajectory."""
     assignments: dict[tuple[str, int], Assignment] = {}
     people: set[tuple[str, str]] = set()
     taken: Counter[str] = Counter()
@@ -115,7 +115,7 @@ def _assignments(context: ImportContext, lines: list[Document]) -> dict[tuple[st
         if (task_id, annotator) in people:
             problem = "the annotator has another slot of the trajectory"
         elif slot < 1 or taken[task_id] >= context.submission.required_labels:
-            problem = "the trajectory has no such slot"
+            problem = "the trajectory does not have this slot"
         if context.rejections.accept(f"slot {slot} of {task_id}", problem):
             people.add((task_id, annotator))
             taken[task_id] += 1
@@ -133,11 +133,11 @@ def _assignments(context: ImportContext, lines: list[Document]) -> dict[tuple[st
 
 
 def _find_problem(context: ImportContext, facts: Document) -> str | None:
-    """Why the database would refuse a decision; the same rules as its constraints and triggers."""
+    """Return why the database would refuse a decision, by the same rules as its constraints and triggers."""
     verdict, step = facts["verdict"], facts["failure_step"]
     steps = context.steps.get(facts["task_id"], set())
     if verdict not in list(Verdict):
-        return "its verdict is none of 0, 1 and 2"
+        return "its verdict is not 0, 1 or 2"
     if not facts["reasoning"]:
         return "it has no reasoning"
     if verdict == Verdict.FAILURE and not facts["failure_type"]:
@@ -145,7 +145,7 @@ def _find_problem(context: ImportContext, facts: Document) -> str | None:
     if verdict == Verdict.NOT_EXECUTABLE and not facts["cause"]:
         return "it has no cause"
     if (verdict == Verdict.FAILURE and step is None and steps) or (step is not None and step not in steps):
-        return "its failure step is none of the trajectory"
+        return "the trajectory does not have its failure step"
     revised = facts["revision"] > 1 and not facts["revision_reason"] and "slot" in facts
     return "it is a revision without a reason" if revised else None
 
@@ -179,21 +179,21 @@ def _write_parts(context: ImportContext, lines: list[Document], labels: dict[Lab
 
 
 def _findings(context: ImportContext, facts: Document) -> Iterator[tuple[KeyPoint, str, int | None]]:
-    """Findings about each key point, by the wording that was in use then."""
+    """Yield the findings of each key point, by the wording that was in use at that time."""
     seen: set[int] = set()
     trajectory = context.trajectories[facts["task_id"]]
     for text, finding, step in facts["findings"]:
         point = _key_point(context, trajectory, text, parse_time(facts["at"]), seen)
-        problem = "the task has no such key point" if point is None else None
+        problem = "the task does not have this key point" if point is None else None
         if finding not in list(Finding):
-            problem = "it is none of met, unmet and unclear"
+            problem = "it is not met, unmet or unclear"
         if context.rejections.accept(f"finding of {facts['task_id']}: {text[:60]}", problem) and point is not None:
             seen.add(point.pk)
             yield point, finding, step
 
 
 def _key_point(context: ImportContext, trajectory: Trajectory, text: str, at: Any, seen: set[int]) -> KeyPoint | None:
-    """The key point of that wording: the one that was asked for at that time, where it was retired and came again."""
+    """Return the key point with that wording: of several, the one in use at that time; None without any."""
     same = [
         point for point in context.key_points.get(trajectory.task_id, []) if point.text == text and point.pk not in seen
     ]

@@ -1,4 +1,4 @@
-"""Parse what an auditor compares a bundle with: keys, heads of chains and tasks, within limits."""
+"""Parse the reference data of an auditor: keys, heads of chains and tasks, within limits."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from evaluations.verifier.signature import BadKeys, parse_keys
 LONGEST_KEYS = 100_000  # characters
 KEYS_TOO_LONG = f"Keys have at most {LONGEST_KEYS:,} characters."
 LONGEST_CHAIN = 200  # characters: a hash has 64
-LONGEST_HEADS = 20_000  # characters, of some 300 hashes
+LONGEST_HEADS = 20_000  # characters, about 300 hashes
 HEADS_TOO_LONG = f"Heads have at most {LONGEST_HEADS:,} characters."
-LARGEST_GIVEN = 16 * 1024 * 1024  # bytes of an uploaded file; the command takes more
-ANCHORS_HELP = "Heads of the chain as they were published elsewhere, one JSON object a line."
+LARGEST_GIVEN = 16 * 1024 * 1024  # bytes of an uploaded file; the command accepts more
+ANCHORS_HELP = "Heads of the chain as published elsewhere, one JSON object per line."
 CHAIN_HELP = (
-    "The hash of its first event, told or anchored before anything was judged: no other chain may be in its place."
+    "The hash of its first event, communicated or anchored before anything was judged: no other chain may replace it."
 )
 HEADS_HELP = (
-    "Hashes of last events that you kept, one a line: the chain must still have them. They need no signature, since it "
-    "was you who kept them."
+    "Hashes of last events that you saved, one per line: the chain must still contain them. They need no "
+    "signature, because you saved them yourself."
 )
-TASKS_HELP = "The benchmark's own task list (JSON): then it is checked that every task has a trajectory."
+TASKS_HELP = "The benchmark's own task list (JSON), to check that every task has a trajectory."
 
 NAMES = {
     "keys": "published keys",
@@ -45,13 +45,13 @@ Value = TypeVar("Value")
 
 
 def check_bundle_size(bundle: Any) -> None:
-    check_size(bundle, settings.WEBVERDICT_MAX_UPLOAD_BYTES, "The command import_audit takes any.")
+    check_size(bundle, settings.WEBVERDICT_MAX_UPLOAD_BYTES, "The command import_audit accepts any number.")
 
 
 def parse_reference_data(
     keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "", heads: str = ""
 ) -> Given:
-    """Return all of it as checks take it; Incomplete names every one that is something else."""
+    """Return the reference data as the checks need it; Incomplete names every invalid part."""
     problems: list[Problem] = []
     given = Given(
         keys=_parse(problems, "keys", lambda: parse_keys(keys)) if keys.strip() else None,
@@ -68,7 +68,7 @@ def parse_reference_data(
 
 
 def encode_reference_data(given: Given) -> str:
-    """For `decode_reference_data`. In ASCII: no database takes every character that JSON can have."""
+    """Encode for `decode_reference_data`. In ASCII: no database accepts every character that JSON can have."""
     return json.dumps({name: getattr(given, name) for name in NAMES})
 
 
@@ -82,7 +82,7 @@ def list_given(given: Given) -> list[str]:
 
 
 def describe_given(names: list[str] | None) -> str:
-    """``names`` as `list_given` gives them; None where nobody recorded them."""
+    """Describe ``names`` as returned by `list_given`; None means that they were not recorded."""
     if names is None:
         return "not recorded"
     return ", ".join(NAMES[name] for name in names) or "nothing"
@@ -103,11 +103,11 @@ def _text(file: Any) -> str:
     try:
         return str(data.decode())
     except UnicodeDecodeError:
-        raise Malformed("is no text in UTF-8") from None
+        raise Malformed("is not UTF-8 text") from None
 
 
 def _heads(text: str) -> list[Any]:
     values, torn = parse_published(text)
     if not values:
-        raise Malformed(f"has no line that could be read ({torn} could not)")
+        raise Malformed(f"has no valid line ({torn} invalid)")
     return values

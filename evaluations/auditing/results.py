@@ -23,7 +23,7 @@ Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, 
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """A trajectory that the auditor's people judged otherwise."""
+    """A trajectory on which the audit's verdict differs."""
 
     task_id: str
     audited: int  # primary keys of the trajectory, not in JSON
@@ -37,11 +37,11 @@ class Differing:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Over the sample. ``table`` (3, 3) counts by verdict 0, 1, 2: rows are what was submitted, columns the audit's.
+    """Results of the sample. ``table`` (3, 3) counts by verdict 0, 1, 2: rows are submitted verdicts, columns audited.
 
-    ``incomplete`` of the sample lack a submitted final verdict, and count nowhere else. Success rates take label 2 as
-    no success. ``wrong`` estimates how many of the ``of`` submitted verdicts the auditor's people would not give: the
-    share that differs, times all.
+    ``incomplete`` trajectories lack a final verdict in either, and count nowhere else. Success rates count label 2 as
+    failure. ``wrong`` estimates how many of the ``of`` submitted verdicts the audit would decide differently: the share
+    that differs, times all.
     """
 
     drawn: int
@@ -53,13 +53,13 @@ class Result:
     submitted_rate: Measure
     audit_rate: Measure
     all_submitted_rate: Measure
-    wrong: Annotated[Measure, "How many of all submitted verdicts the audit would not give."]
+    wrong: Annotated[Measure, "How many of all submitted verdicts the audit would change."]
     of: Annotated[int, "All submitted final verdicts."]
     differing: list[Differing]
 
 
 def result(audit: Audit) -> Result | None:
-    """The comparison once the sample is frozen; None before, whoever asks: its people work independently of it."""
+    """Return the comparison once the sample is frozen; None before, for everybody, to keep its people independent."""
     sample = audit.sample
     if sample is None or sample.frozen_at is None:
         return None
@@ -67,7 +67,7 @@ def result(audit: Audit) -> Result | None:
 
 
 def count_labellers(audit: Audit) -> int | None:
-    """By how many people every trajectory of the sample was labelled; None where they are not as many everywhere."""
+    """Return how many people labelled each trajectory of the sample; None if the numbers differ or are 0."""
     rows = Trajectory.objects.filter(submission__sample_of=audit.submission_id)
     people = Count("assignments__annotator", filter=Q(assignments__labels__isnull=False), distinct=True)
     counts = set(rows.annotate(people=people).order_by().values_list("people", flat=True))
@@ -103,9 +103,9 @@ def compare_verdicts(submitted: Verdicts, again: Verdicts) -> Result:
 
 
 def estimate_wrong(agreement: Measure, total: int) -> Measure:
-    """How many of ``total`` verdicts are wrong by the audit: (1 - agreement) total, in trajectories.
+    """Estimate how many of ``total`` verdicts are wrong by the audit: (1 - agreement) total, in trajectories.
 
-    The interval adds those that differ in the sample to that of `hits_left` for all others.
+    The interval is that of `hits_left` for all others, plus the number of differences in the sample.
     """
     if agreement.value is None or agreement.hits is None:
         return Measure.missing(agreement.undefined, agreement.n)
@@ -126,7 +126,7 @@ def _verdicts(submission: Submission) -> Verdicts:
 
 # --- checks of the bundle ---------------------------------------------------------------------------------------------
 
-RUNS_IT = "an operator of this instance"  # and is no member
+RUNS_IT = "an operator of this instance"  # an operator is not a member
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class BundleCheck:
 
 
 def list_checks(audit: Audit) -> list[BundleCheck]:
-    """All of them, the newest first: that is the present state."""
+    """Return all checks, the newest first; the newest is the present state."""
     names = load_pseudonyms(audit)
     rows = AuditCheck.objects.filter(audit=audit).order_by("-checked_at", "-pk")
     return [BundleCheck(row, names.get(row.checked_by_id, RUNS_IT)) for row in rows]
@@ -187,7 +187,7 @@ class RelatedBundles:
 
 
 def find_related_bundles(audit: Audit) -> RelatedBundles:
-    """Each has a sample of its own, so somebody could choose among them. The result names no people and no labels."""
+    """Find other bundles of the review. Each can have its own sample, so an auditor could choose among samples."""
     same = Audit.objects.filter(submission__in=blinding.find_same_review(audit.submission).values("pk"))
     found = list(same.order_by("opened_at", "pk"))
     return RelatedBundles(

@@ -21,12 +21,12 @@ Tasks = dict[tuple[str, int], Task]
 
 
 def write_catalogue(benchmark: Benchmark, lines: list[Document], made_at: datetime, rejections: Rejections) -> Tasks:
-    """Every version of every task with its accepted key points. They count as made at ``made_at``: before the freeze,
-    as all that a bundle has."""
+    """Create every version of every task with its accepted key points. ``made_at`` is their creation time: before the
+    freeze, like everything in a bundle."""
     tasks: Tasks = {}
     for line in lines:
         key = (line["task_id"], line["version"])
-        if not rejections.accept(f"task {key[0]} version {key[1]}", "it is there twice" if key in tasks else None):
+        if not rejections.accept(f"task {key[0]} version {key[1]}", "it occurs twice" if key in tasks else None):
             continue
         columns = {name: line[name] for name in TASK_COLUMNS}
         tasks[key] = Task(benchmark=benchmark, external_id=line["task_id"], **columns)
@@ -43,7 +43,7 @@ def _key_points(lines: list[Document], tasks: Tasks, rejections: Rejections) -> 
         for point in line["key_points"]:
             key = (task.pk, point["text"])
             doubled = point["retired_at"] is None and key in current
-            if rejections.accept(f"key point of task {line['task_id']}", "it is there twice" if doubled else None):
+            if rejections.accept(f"key point of task {line['task_id']}", "it occurs twice" if doubled else None):
                 if point["retired_at"] is None:
                     current.add(key)
                 yield KeyPoint(
@@ -56,7 +56,7 @@ def _key_points(lines: list[Document], tasks: Tasks, rejections: Rejections) -> 
 
 
 def write_trajectories(context: ImportContext, tasks: Tasks, lines: Iterable[Document], stored: StoredFiles) -> None:
-    """Trajectories with their steps and files, one after the other; fills in those of ``context``."""
+    """Create trajectories with their steps and files, one by one, and fill in those of ``context``."""
     positions: set[int] = set()
     screenshots = _screenshot_rows(stored)
     for line in lines:
@@ -78,16 +78,16 @@ def write_trajectories(context: ImportContext, tasks: Tasks, lines: Iterable[Doc
 
 def _problem(line: Document, tasks: Tasks, context: ImportContext, positions: set[int]) -> str | None:
     if (line["task_id"], line["task_version"]) not in tasks:
-        return "the catalogue has no such version of its task"
+        return "the catalogue does not have this version of its task"
     if line["task_id"] in context.trajectories or line["position"] in positions:
-        return "its task, or its place, has another trajectory"
+        return "another trajectory has its task or its place"
     if find_largest(line) > LARGEST:
         return f"it has a number that is larger than {LARGEST:,}"
     indexes = [step["index"] for step in line["steps"]]
     if sorted(indexes) != list(range(len(indexes))):
-        return "its steps are not numbered from 0 on"
+        return "its steps are not numbered from 0"
     names = [file["name"] for file in line["attachments"]]
-    return "it has two files of one name" if len(set(names)) < len(names) else None
+    return "two of its files have the same name" if len(set(names)) < len(names) else None
 
 
 def _trajectory(context: ImportContext, task: Task, line: Document) -> Trajectory:
@@ -100,7 +100,7 @@ def _trajectory(context: ImportContext, task: Task, line: Document) -> Trajector
 
 
 def _screenshot_rows(stored: StoredFiles) -> dict[str, Screenshot]:
-    """The rows of every picture that was inspected, by digest, made where they are new."""
+    """Return the rows of all inspected images, by digest; create the missing ones."""
     facts = dict(sorted(stored.images.items()))
     Screenshot.objects.bulk_create(
         (Screenshot(**{name: getattr(fact, name) for name in SCREENSHOT_COLUMNS}) for fact in facts.values()),
@@ -116,7 +116,7 @@ def _screenshot_rows(stored: StoredFiles) -> dict[str, Screenshot]:
 
 
 def _step(trajectory: Trajectory, step: Document, screenshots: dict[str, Screenshot], stored: StoredFiles) -> Step:
-    """A picture that did not come is told of, not looked up: another submission here may hold the same one."""
+    """Build a step. A missing image is declared, not looked up: another submission here may have the same one."""
     stated = step["screenshot"]
     shown = screenshots.get(stored.displayed.get(stated["sha256"], "")) if stated else None
     whole = stated is not None and shown is not None and shown.sha256 == stated["sha256"]

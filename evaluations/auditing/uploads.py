@@ -21,11 +21,11 @@ from evaluations.verifier.checking import Given
 from evaluations.verifier.findings import Finding
 from judges.working.call_log import make_storable
 
-RETENTION = timedelta(days=30)  # what was refused, and why, can be read for so long
+RETENTION = timedelta(days=30)  # how long refusals with their reasons can be read
 
 
 def receive(person: Person, file: Any, given: Given, send: Callable[[str], Any]) -> BundleUpload:
-    """Store a bundle, and have it opened once the row is there; raises as `arrivals.receive`."""
+    """Store a bundle, and queue it for opening when its row is saved; raises as `arrivals.receive`."""
     access.require_creator(person)
     upload = BundleUpload(uploaded_by=person, given=encode_reference_data(given))
     arrivals.receive(upload, file, send)
@@ -33,18 +33,18 @@ def receive(person: Person, file: Any, given: Given, send: Callable[[str], Any])
 
 
 def cancel(upload: BundleUpload) -> None:
-    """Delete an upload and its file; an audit that was already made stays.
+    """Delete an upload and its file; an audit that already exists stays.
 
-    Conflict if it was finished since it was fetched, because the person has not seen the outcome.
+    Conflict if it has finished since it was loaded, because the person has not seen the outcome.
     """
     if not arrivals.cancel(upload):
-        raise Conflict("It was finished at this moment. Reload the page to see the outcome.")
+        raise Conflict("It has just finished. Reload the page to see the outcome.")
 
 
 def process_upload(upload: BundleUpload) -> None:
-    """Open what `arrivals.claim` gave, and write down what came of it; the file is deleted then.
+    """Open an upload that `arrivals.claim` returned, save the outcome, and delete the file.
 
-    Raises OperationalError and InterfaceError when the database was away: then the row waits to be taken again.
+    Raises OperationalError and InterfaceError if the database was unavailable: then the row stays in the queue.
     """
     with suppress(arrivals.ArrivalLost):
         try:
@@ -81,6 +81,6 @@ def _finish(
 
 
 def forget_old() -> None:
-    """Delete uploads that were finished a month ago, and files that belong to none that waits."""
+    """Delete uploads that finished a month ago, and files without a waiting upload."""
     BundleUpload.objects.filter(finished_at__lt=timezone.now() - RETENTION).delete()
     arrivals.delete_unneeded_files(BundleUpload)

@@ -1,8 +1,8 @@
 """Small charts: the geometry of inline SVG, drawn by the templates of ``templates/evaluations/charts``.
 
 A function takes names and measures and returns a frozen dataclass; ``{% include chart.template with chart=chart %}``
-draws it. No script and no plotting library, and everything can be told apart in black and white. Each chart says in
-words what it shows (``description``); the table with the same numbers belongs behind it.
+draws it. Charts need no script and no plotting library, and are readable in black and white. Each chart has a
+``description`` in words; put the table with the same numbers after it.
 """
 
 from evaluations.charts.drawing import Chart

@@ -1,4 +1,4 @@
-"""Shared by all charts: axes, ticks, and texts that fit. Lengths are in pixels at the natural size."""
+"""Axes, ticks and fitted texts, shared by all charts. Lengths are in pixels at the natural size."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from evaluations.tables import interval, visible, written
 
 TEXT = 13  # font sizes; static/css/charts.css has the same
 SMALL = 11
-FINEST = 1e-9  # of a number: steps of a scale that are smaller could not be told apart
-LEAST_NAMES, MOST_NAMES = 184, 330  # pixels of names beside a plot; plots with short names begin at one place
+FINEST = 1e-9  # relative size below which steps of a scale are indistinguishable
+LEAST_NAMES, MOST_NAMES = 184, 330  # pixels of names next to a plot; plots with short names start at the same position
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """``name`` is unique on its page: ids are made of it, with a dash for what is no letter, digit or dash.
+    """``name`` is unique on its page: it becomes part of ids, with a dash for all but letters, digits and dashes.
 
-    ``description`` says in words and numbers what is to be seen. ``width`` and ``height`` are the natural size.
+    ``description`` states in words and numbers what the chart shows. ``width`` and ``height`` are the natural size.
     """
 
     template: ClassVar[str]
@@ -35,14 +35,14 @@ class Chart:
     height: int
 
     def __post_init__(self) -> None:
-        """Titles may hold names of agents and judges, which may hold anything."""
+        """Clean the title: names of agents and judges can contain any characters."""
         object.__setattr__(self, "name", re.sub(r"[^A-Za-z0-9-]+", "-", self.name))
         object.__setattr__(self, "title", visible(self.title))
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Horizontal places: names beside the plot, or ``above`` the marks, so high; where values end, counts begin."""
+    """Positions on x: names left of the plot, or ``above`` the marks (their height); end of values, start of counts."""
 
     names: int
     above: int
@@ -50,18 +50,18 @@ class Layout:
     counts: int
     width: int
     values: int = 0
-    sparse: bool = False  # an axis that has room for its ends and zero only
+    sparse: bool = False  # the axis has room only for its ends and zero
 
     @classmethod
     def beside(cls, names: Sequence[str], counts: int, width: int, values: int = 0) -> Layout:
-        """Names beside the plot; the other places count from their end."""
+        """Return a layout with names left of the plot; the other positions are relative to the end of the names."""
         room = names_width(names)
         return cls(room, 0, (room + 16, room + 336), room + counts, room + width, room + values)
 
 
 @dataclass(frozen=True, slots=True)
 class RowChart(Chart):
-    """A row for each name. ``narrow`` is the same chart for a telephone, with names above their marks."""
+    """A row for each name. ``narrow`` is the same chart for a phone, with names above their marks."""
 
     layout: Layout
     narrow: RowChart | None
@@ -92,7 +92,7 @@ class Label:
 
     @classmethod
     def all_fitting(cls, texts: Sequence[str], width: float, size: int = TEXT) -> list[Label]:
-        """Different names stay different when they are shortened."""
+        """Return fitted labels; different names remain different when they are shortened."""
         fulls = [visible(text) for text in texts]
         return [cls(short, full) for short, full in zip(told_apart(fulls, width, size), fulls, strict=True)]
 
@@ -105,7 +105,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """From values ``low`` to ``high`` to pixels ``start`` to ``end``; what lies outside is moved to the nearer end."""
+    """Map values ``low`` to ``high`` to pixels ``start`` to ``end``; values outside are moved to the nearer end."""
 
     low: float
     high: float
@@ -114,7 +114,7 @@ class Scale:
     log: bool = False
 
     def at(self, value: float) -> float:
-        # Halves: the difference of the greatest numbers is none.
+        # Halved, because the difference of the largest floats overflows.
         low, high = self._bend(self.low) / 2, self._bend(self.high) / 2
         share = (self._bend(value) / 2 - low) / (high - low)
         return round(self.start + min(1.0, max(0.0, share)) * (self.end - self.start), 1)
@@ -139,10 +139,9 @@ class Span:
 
 
 def round_steps(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) from at or below ``low`` to at or above ``high``.
+    """Return round numbers (1, 2 or 5 times a power of ten apart) from at or below ``low`` to at or above ``high``.
 
-    At least two that differ, whatever finite numbers the ends are: what is nearer together than can be told apart
-    lies in one step.
+    At least two different numbers for any finite ends: ends that are closer than the finest step are in one step.
     """
     finest = max(FINEST, FINEST * max(abs(low), abs(high)))
     rough = max(high / about - low / about or 1.0, finest)
@@ -153,12 +152,12 @@ def round_steps(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def _finite(number: float) -> float:
-    """The number, or the greatest that there is."""
+    """Clip to the largest finite floats."""
     return max(-sys.float_info.max, min(sys.float_info.max, number))
 
 
 def powers(low: float, high: float) -> list[float]:
-    """1, 2, 5 times powers of ten that enclose a range above zero; powers alone where it is wide."""
+    """Return 1, 2, 5 times powers of ten that enclose a range above zero; only powers if it is wide."""
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
     factors = (1, 2, 5) if last - first <= 2 else (1,)
     found = [round(factor * 10.0**power, 12) for power in range(first, last + 1) for factor in factors]
@@ -170,7 +169,7 @@ def powers(low: float, high: float) -> list[float]:
 
 
 def in_words(measure: Measure, kind: str) -> str:
-    """A measure within a sentence: "83.3 % (87 of 105; 95 % interval 75.0 to 89.2)"."""
+    """Format a measure for a sentence: "83.3 % (87 of 105; 95 % interval 75.0 to 89.2)"."""
     if measure.value is None:
         return f"undefined: {visible(measure.undefined)} (n {measure.n:,})"
     basis = f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,} of {measure.n:,}"
@@ -179,14 +178,14 @@ def in_words(measure: Measure, kind: str) -> str:
 
 
 def named(text: str) -> str:
-    """A name within a sentence: one that is written from right to left does not reorder the sentence."""
+    """Return a name for a sentence: if it is written from right to left, it does not reorder the sentence."""
     text = visible(text)
     rightward = not any(unicodedata.bidirectional(char) in {"R", "AL", "AN"} for char in text)
     return text if rightward else f"\N{FIRST STRONG ISOLATE}{text}\N{POP DIRECTIONAL ISOLATE}"
 
 
 def _without_zeros(text: str) -> str:
-    """ "20.0 %" is "20 %", and "$0.0100" is "$0.01"."""
+    """Shorten "20.0 %" to "20 %", and "$0.0100" to "$0.01"."""
     return re.sub(r"\.?0+(?=\D*$)", "", text) if "." in text else text
 
 
@@ -194,16 +193,16 @@ def plural(number: int, what: str, many: str = "") -> str:
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
-# --- texts that fit --------------------------------------------------------------------------------------------------
+# --- fitted texts ----------------------------------------------------------------------------------------------------
 
 
 def text_width(text: str, size: int = TEXT) -> float:
-    """About how wide it will be: no font is measured, and the widest of the usual ones is assumed (DejaVu Sans)."""
+    """Estimate the width of a text without measuring a font: the widest common font is assumed (DejaVu Sans)."""
     return sum(_EMS.get(char) or _ems(char) for char in text) * size
 
 
 def shortened(text: str, width: float, size: int = TEXT) -> str:
-    """The text, or its beginning and its end (versions stand there) with an ellipsis between them."""
+    """Return the text, or its start and its end (which has the version) with an ellipsis between them."""
     if text_width(text, size) <= width:
         return text
     room = width - text_width("…", size)
@@ -214,13 +213,13 @@ def shortened(text: str, width: float, size: int = TEXT) -> str:
 
 
 def names_width(names: Sequence[str]) -> int:
-    """Room for names beside a plot: what they need, within limits."""
+    """Return the width of names next to a plot, within limits."""
     needed = max((text_width(visible(name)) for name in names), default=0.0)
     return math.ceil(min(MOST_NAMES, max(LEAST_NAMES, needed)))
 
 
 def told_apart(texts: Sequence[str], width: float, size: int = TEXT) -> list[str]:
-    """As `shortened`; where different texts would look alike, with what differs, and else with numbers."""
+    """Return `shortened` texts; if different texts would look alike, show their differences, or else add numbers."""
     short = {text: shortened(text, width, size) for text in texts}
     for alike in _alike(short):
         start = next((place for place, chars in enumerate(zip(*alike, strict=False)) if len(set(chars)) > 1), 0)
@@ -231,7 +230,7 @@ def told_apart(texts: Sequence[str], width: float, size: int = TEXT) -> list[str
 
 
 def _alike(short: Mapping[str, str]) -> list[list[str]]:
-    """The texts that are shortened to the same, each time two or more."""
+    """Return groups of two or more texts that are shortened to the same text."""
     found: dict[str, list[str]] = {}
     for text, seen in short.items():
         found.setdefault(seen, []).append(text)
@@ -239,7 +238,7 @@ def _alike(short: Mapping[str, str]) -> list[list[str]]:
 
 
 def _from(text: str, start: int, width: float, size: int) -> str:
-    """A bit of the beginning, then what begins at ``start``, where it differs from others."""
+    """Return the first characters, then the text from ``start``, where it differs from others."""
     head = _take_fitting(text[:start], width * 0.3, size)
     if head == text[:start]:
         return shortened(text, width, size)
@@ -264,7 +263,7 @@ def _is_attached(char: str) -> bool:
 
 def _ems(char: str) -> float:
     if _is_attached(char):
-        return 0.2  # nothing, but hundreds of them are no reason to keep a text whole
+        return 0.2  # not 0: hundreds of them must not make a text count as short
     if unicodedata.east_asian_width(char) in "WF":
         return 1.05
     return 0.78 if char.isupper() else 0.64

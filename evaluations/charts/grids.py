@@ -11,16 +11,16 @@ from evaluations.charts.drawing import TEXT, Chart, Label, in_words, named, plur
 from evaluations.statistics import Measure
 from evaluations.tables import bare, visible, written
 
-DARKEST = 0.6  # opacity of the shade of 1: ink on it keeps a contrast of 4.5:1, in both schemes
+DARKEST = 0.6  # opacity for a share of 1: text on it has a contrast of at least 4.5:1 in both colour schemes
 NAMES = 150
-BOLD = 0.85  # bold letters are that much wider
+BOLD = 0.85  # bold letters are wider by this factor
 NEVER = Measure.missing("no case in common")
 ABSENT = "–"
 
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """From its corner ``x``, ``y``. ``shade`` is an opacity, ``small`` is below the number, ``marked`` is framed."""
+    """A cell at corner ``x``, ``y``. ``shade`` is an opacity; ``small`` is below the number; ``marked``: framed."""
 
     x: float
     y: float
@@ -42,12 +42,12 @@ class Heading:
     y: float
     name: Label
     small: str = ""
-    number: str = ""  # before the name, which is then moved aside
+    number: str = ""  # before the name, which then moves aside
 
 
 @dataclass(frozen=True, slots=True)
 class Grid(Chart):
-    """``across`` and ``down`` say what columns and rows are, None where both are the same people."""
+    """``across`` and ``down`` are the titles of columns and rows, None if both are the same people."""
 
     template: ClassVar[str] = "evaluations/charts/grid.html"
     cell_width: int
@@ -75,14 +75,14 @@ class Grid(Chart):
 
     @property
     def baseline(self) -> float:
-        """Of a line that stands alone in its cell."""
+        """Return the baseline of a single line in its cell."""
         return self.cell_height / 2 + 5
 
     @property
     def cell_middle(self) -> float:
         return self.cell_width / 2
 
-    # All rectangles of one look are one path: a template draws that much faster than each by itself.
+    # Rectangles of the same style share one path: templates draw that much faster than separate rectangles.
 
     @property
     def every(self) -> str:
@@ -106,13 +106,13 @@ class Grid(Chart):
         return [(shade, self._path([cell for cell in self.cells if cell.shade == shade])) for shade in found]
 
     def _path(self, cells: Iterable[GridCell], across: int = 0, down: int = 0) -> str:
-        """Rectangles that are so much smaller than their cells, on every side."""
+        """Return rectangles that are smaller than their cells by ``across`` and ``down`` on each side."""
         wide, high = self.cell_width - 2 * across, self.cell_height - 2 * down
         return "".join(f"M{cell.x + across:g} {cell.y + down:g}h{wide}v{high}h-{wide}z" for cell in cells)
 
 
 def _shade(share: float) -> float:
-    """The opacity for a share, in steps of 5 %; nothing below 0."""
+    """Return the opacity for a share, in steps of 5 %; 0 for a negative share."""
     return round(DARKEST * round(20 * min(1.0, max(0.0, share))) / 20, 2)
 
 
@@ -131,7 +131,7 @@ def confusion(
     down: str = "People",
     across: str = "Judge",
 ) -> Grid:
-    """``table[row][column]`` counts, each with its share of the row, which also is its shade.
+    """Draw a confusion matrix: ``table[row][column]`` counts, each with its share of the row, which is also its shade.
 
     Without ``columns`` both sides have the same categories, and the diagonal (agreement) has a frame.
     """
@@ -222,10 +222,10 @@ def heat_map(
     *,
     kind: str = "coefficient",
 ) -> Grid:
-    """The agreement of every two of ``names``, given once for each two in either order, with 1 as the darkest shade.
+    """Draw the agreement of every two of ``names``; ``pairs`` has each two once, in any order. 1 is the darkest shade.
 
-    The diagonal is blank, what is not given (the two never had a case in common) has a dash, and what is undefined is
-    hatched. Columns have the rows' names where these are short, else their numbers.
+    The diagonal is blank. Missing pairs (without a case in common) have a dash, and undefined measures are hatched.
+    Columns have the rows' names if these are short, else their numbers.
     """
     wide, high = HEAT
     numbered = any(text_width(visible(text), TEXT) > wide - 6 for text in names)

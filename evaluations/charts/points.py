@@ -24,12 +24,12 @@ from evaluations.charts.drawing import (
 from evaluations.statistics import Measure
 from evaluations.tables import written
 
-# --- places of small texts --------------------------------------------------------------------------------------------
+# --- positions of small texts -----------------------------------------------------------------------------------------
 
-NEAR = 11.0  # distance from a point to the middle of its text; further away, a line leads there
+NEAR = 11.0  # distance from a point to the middle of its text; a text further away gets a line to its point
 RINGS = (NEAR, 19.0, 29.0, 41.0, 55.0, 71.0, 89.0)
 DIRECTIONS = 16
-LESS = 0.1  # covering a line matters less than covering a point or a text
+LESS = 0.1  # weight of covering a line, compared with a point or a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The middle of a text; ``led`` where a line has to lead to it."""
+    """The middle of a text; ``led`` if a line must connect it to its point."""
 
     x: float
     y: float
@@ -69,9 +69,9 @@ def free_places(
     lines: Sequence[Box],
     within: Box,
 ) -> list[Place]:
-    """For each spot the nearest free place, in their order: right of it first, then around it, then further away.
+    """Return the nearest free place for each spot, in their order: right of it, then around it, then further away.
 
-    Where nothing is free, the place that covers least; ``lines`` may rather be covered than what is ``taken``.
+    If no place is free, return the one that covers least; covering ``lines`` is better than covering ``taken``.
     """
     full, places = list(taken), []
     for (x, y), (width, height) in zip(spots, sizes, strict=True):
@@ -93,22 +93,22 @@ def free_places(
 def _around(x: float, y: float) -> Iterator[Place]:
     for ring in RINGS:
         for turn in range(DIRECTIONS):
-            # Right, then a little above, a little below, and so on to the left.
+            # Right, then alternating above and below, to the left.
             angle = math.pi * 2 / DIRECTIONS * ((turn + 1) // 2) * (-1 if turn % 2 else 1)
             yield Place(round(x + ring * math.cos(angle), 1), round(y + ring * math.sin(angle), 1), ring > NEAR)
 
 
 # --- calibration -----------------------------------------------------------------------------------------------------
 
-LEFT, TOP, SIDE = 62, 44, 340  # of the square in which things are plotted
-BIGGEST = 13.0  # radius of the dot with most cases
+LEFT, TOP, SIDE = 62, 44, 340  # of the square plot
+BIGGEST = 13.0  # radius of the dot with the most cases
 SMALLEST = 3.0
-MARGIN = 16  # between the frame and the ends of both scales, so that dots there cover no tick
+MARGIN = 16  # between the frame and the ends of both scales, so that dots do not cover ticks
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """``count_y`` is the line for its number of cases, above the plot; None where there is no room."""
+    """``count_y`` is the position of its number of cases above the plot; None if there is no room."""
 
     x: float
     y: float
@@ -121,7 +121,7 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Chart):
-    """``ideal``: both ends of the diagonal (x, y, x, y), where scores are chances; else None."""
+    """``ideal``: both ends of the diagonal (x, y, x, y) if scores are probabilities; else None."""
 
     template: ClassVar[str] = "evaluations/charts/calibration.html"
     x_ticks: tuple[Tick, ...]
@@ -145,10 +145,10 @@ class Calibration(Chart):
 
 
 def calibration(name: str, title: str, bins: Sequence[tuple[float, Measure]]) -> Calibration:
-    """The share of success by the judge's score: (mean score, share that people call a success) of groups of cases.
+    """Draw the share of success by judge's score; ``bins`` are (mean score, share that people call a success).
 
-    The area of a dot is its number of cases; groups without a defined share are counted in words alone. The diagonal
-    is drawn where all scores lie between 0 and 1.
+    The area of a dot is proportional to its number of cases; bins with an undefined share are only counted in words.
+    The diagonal is drawn if all scores are between 0 and 1.
     """
     known = sorted(((score, share) for score, share in bins if share.value is not None), key=lambda found: found[0])
     scores = [score for score, _ in known]
@@ -188,7 +188,7 @@ def _dots(known: Sequence[tuple[float, Measure]], x: Scale, y: Scale) -> tuple[D
 
 
 def _lines(counts: Sequence[tuple[float, str]]) -> list[int | None]:
-    """The line of each count above the plot: one for all where they fit, else two in turn; None where none has room."""
+    """Return the line of each count above the plot: one line if all fit, else two alternating; None if neither fits."""
     one = _assign_lines(counts, 1)
     return one if None not in one else _assign_lines(counts, 2)
 
@@ -221,11 +221,11 @@ def _calibration_in_words(known: Sequence[tuple[float, Measure]], undefined: int
 
 # --- cost against agreement ------------------------------------------------------------------------------------------
 
-SPREAD = 20  # a greater ratio of the dearest to the cheapest takes a logarithmic axis
+SPREAD = 20  # if the most expensive costs more times the cheapest, the axis is logarithmic
 PLANE = Box(74, 16, 394, 316)
 LIST = 436
 LIST_NAME = 176
-FREE = 56  # room for what costs nothing, left of a logarithmic axis
+FREE = 56  # room for points without cost, left of a logarithmic axis
 RADIUS = 5
 LINE = 20
 
@@ -242,7 +242,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A line of the list beside: ``number`` "" for who is not in the plane."""
+    """A line of the list next to the plot; ``number`` is "" for judges that are not in the plot."""
 
     y: float
     number: str
@@ -262,7 +262,7 @@ class Scatter(Chart):
     y_ticks: tuple[Tick, ...]
     points: tuple[Point, ...]
     entries: tuple[Entry, ...]
-    apart: float | None  # y of the heading above those that are not in the plane
+    apart: float | None  # y of the heading above judges that are not in the plot
 
     plane: ClassVar[Box] = PLANE
     middle: ClassVar[float] = (PLANE.left + PLANE.right) / 2
@@ -271,7 +271,7 @@ class Scatter(Chart):
     x_ticks_at: ClassVar[float] = PLANE.bottom + 18
     x_name_at: ClassVar[float] = PLANE.bottom + 40
     list_name: ClassVar[int] = LIST_NAME
-    list_value: ClassVar[int] = 24 + LIST_NAME + 64  # where values end
+    list_value: ClassVar[int] = 24 + LIST_NAME + 64  # right edge of values
     list_cost: ClassVar[int] = 24 + LIST_NAME + 136
 
     @property
@@ -284,10 +284,10 @@ class Scatter(Chart):
 
 
 def scatter(name: str, title: str, points: Sequence[tuple[str, Measure, float | None]]) -> Scatter:
-    """Judges as (name, agreement with people, mean US dollars for a judgment), numbered in a list beside the plane.
+    """Draw judges as (name, agreement with people, mean US dollars for a judgment), numbered in a list beside the plot.
 
-    Who has no cost, or no agreement, stands in the list alone. The cost axis is logarithmic where the dearest costs
-    more than 20 times the cheapest; what costs nothing then has a place left of it.
+    A judge without cost or agreement is only in the list. The cost axis is logarithmic if costs differ by more than a
+    factor of 20; judges that cost 0 are then left of it.
     """
     drawn = [(who, measure, cost) for who, measure, cost in points if measure.value is not None and cost is not None]
     others = [(who, measure, cost) for who, measure, cost in points if measure.value is None or cost is None]
@@ -377,7 +377,7 @@ def _scatter_in_words(
 ) -> str:
     rest = f" Not in the plane, without a cost or an agreement: {len(others):,}." if others else ""
     if not drawn:
-        return f"There is no judge with both a cost and an agreement.{rest}"
+        return f"No judge has both a cost and an agreement.{rest}"
     best = max(drawn, key=lambda one: one[1].value or 0.0)
     cheapest = min(drawn, key=lambda one: (one[2], -(one[1].value or 0.0)))
     if best is cheapest:

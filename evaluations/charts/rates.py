@@ -1,4 +1,4 @@
-"""Rates with their intervals, a row each: dots on a shared axis."""
+"""Rates with their intervals, one row each: dots on a shared axis."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from evaluations.tables import counts, visible, written
 LEGEND = 26
 AXIS = 22
 ROW = {1: 26, 2: 38}
-APART = {1: 0, 2: 9}  # of a mark from the middle of its row
-MANY = 12  # with more rows the axis is written above them, too
+APART = {1: 0, 2: 9}  # distance of a mark from the middle of its row
+MANY = 12  # with more rows, the axis is also drawn above them
 
 Rows = Sequence[tuple[str, Measure] | tuple[str, Measure, Measure | None]]
 
@@ -38,7 +38,7 @@ NARROW = Layout(286, 19, (18, 146), 224, 286, values=218, sparse=True)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One value of a row, ``y`` from the row's middle. ``x`` is None where it is undefined; then ``why`` says so."""
+    """One value of a row, at ``y`` from the row's middle. ``x`` is None if it is undefined; ``why`` is the reason."""
 
     second: bool
     y: float
@@ -51,7 +51,7 @@ class Mark:
 
     @property
     def line(self) -> str:
-        """The path of its interval, with bars at both ends."""
+        """Return the path of its interval, with bars at both ends."""
         low, high = (self.span.low, self.span.high) if self.span else (0, 0)
         return f"M{low:g} 0H{high:g}M{low:g} -4v8M{high:g} -4v8" if self.span else ""
 
@@ -65,7 +65,7 @@ class RateRow:
 
 @dataclass(frozen=True, slots=True)
 class Rates(RowChart):
-    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is where 0 is, if inside."""
+    """``series`` names the filled circles and the hollow diamonds, or is empty. ``zero`` is the x of 0, if shown."""
 
     template: ClassVar[str] = "evaluations/charts/rates.html"
     row_height: int
@@ -82,7 +82,7 @@ class Rates(RowChart):
 
     @property
     def name_at(self) -> float:
-        """The upper edge of a row's name, from the middle of its marks."""
+        """Return the upper edge of a row's name, relative to the middle of its marks."""
         return -10 if not self.layout.above else -(self.row_height - self.layout.above) / 2 - self.layout.above + 2
 
     @property
@@ -115,11 +115,11 @@ class Rates(RowChart):
 def rates(
     name: str, title: str, rows: Rows, *, series: Sequence[str] = (), kind: str = "rate", finding: str = ""
 ) -> Rates:
-    """A dot and its interval for every row (name, measure) or (name, measure, second measure), in the given order.
+    """Draw a dot and its interval for every row (name, measure) or (name, measure, second measure), in the given order.
 
-    ``series`` names the two measures where rows have two. The axis goes from 0 to 100 % for a ``rate``, from 0 (or
-    lower where a value is) to 1 for a ``coefficient``, and as far on both sides of 0 for ``points``. ``finding``
-    replaces the sentence about the highest and the lowest.
+    ``series`` names the two measures if rows have two. The axis is 0 to 100 % for a ``rate``, 0 (or the lowest negative
+    value) to 1 for a ``coefficient``, and symmetric around 0 for ``points``. ``finding`` replaces the sentence about
+    the highest and the lowest.
     """
     said = finding or _finding(rows, series, kind)
     narrow = _laid_out(NARROW, f"{name}-narrow", title, said, rows, series, kind)
@@ -173,7 +173,7 @@ def _laid_out(
 
 
 def _series(names: Sequence[str], layout: Layout) -> tuple[Label, ...]:
-    """In full where both have room beside their marks, else each in half of it."""
+    """Return full labels if both have room next to their marks, else each shortened to half of it."""
     room = min(400.0, layout.width - layout.plot[0] - 54.0)
     full = sum(text_width(visible(name)) for name in names) <= room
     return tuple(Label.fitting(name, room if full else room / 2) for name in names)

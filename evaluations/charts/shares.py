@@ -1,4 +1,4 @@
-"""Shares of a whole, a bar a row: unanimous, two to one, three ways."""
+"""Shares of a whole, one bar for each row: unanimous, two to one, three ways."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluations.tables import written
 
 ROW = 34
 LEGEND = 28
-PARTS = 3  # as many fillings can be told apart in black and white
+PARTS = 3  # fillings that can be distinguished in black and white
 
 
 NARROW = Layout(286, 20, (1, 161), 168, 286)
@@ -20,7 +20,7 @@ NARROW = Layout(286, 20, (1, 161), 168, 286)
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """``fill`` is 0 (plain), 1 (hatched) or 2 (dotted); ``text`` its share where it fits in, at ``middle``."""
+    """``fill`` is 0 (plain), 1 (hatched) or 2 (dotted); ``text`` is its share if it fits, centred at ``middle``."""
 
     fill: int
     x: float
@@ -58,7 +58,7 @@ class Stacked(RowChart):
 
     @property
     def name_at(self) -> int:
-        """The upper edge of a row's name, from that of its bar."""
+        """Return the upper edge of a row's name, relative to that of its bar."""
         return -self.layout.above
 
     @property
@@ -67,7 +67,7 @@ class Stacked(RowChart):
 
 
 def stacked(name: str, title: str, parts: Sequence[str], rows: Sequence[tuple[str, Sequence[int]]]) -> Stacked:
-    """A bar for every row (name, counts of each part); up to three ``parts``. The bars have all the same length."""
+    """Draw a bar of equal length for every row (name, counts of each part), with up to three ``parts``."""
     if len(parts) > PARTS or any(len(numbers) != len(parts) for _, numbers in rows):
         raise ValueError("A stacked chart has up to three parts, and a number for each in every row.")
     narrow = _laid_out(NARROW, f"{name}-narrow", title, parts, rows)
@@ -119,7 +119,7 @@ def _segments(row: tuple[str, Sequence[int]], parts: Sequence[str], plot: tuple[
 
 
 def _plate(text: str) -> int:
-    """How wide the ground is that a text needs on a hatching."""
+    """Compute the width of the background that a text needs on a hatched area."""
     return round(text_width(text) + 4)
 
 
@@ -127,7 +127,7 @@ def _keys(parts: Sequence[str], room: int) -> tuple[Key, ...]:
     keys, x = [], 0.0
     for fill, part in enumerate(parts):
         keys.append(Key(fill, round(x, 1), 0, Label.fitting(part, room / len(parts) - 45)))
-        x += 18 + 7 + text_width(keys[-1].name.text) + 20  # 45 beside the name
+        x += 18 + 7 + text_width(keys[-1].name.text) + 20  # 18 + 7 + 20 are the 45 above
     return tuple(keys)
 
 

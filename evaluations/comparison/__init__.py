@@ -1,8 +1,8 @@
-"""How far each judge can be trusted: judges against final human verdicts, and judges against each other.
+"""Agreement of judges with final human verdicts, and of judges with each other.
 
-`judged` finds what a judge says of each case, `compare` sets one judge beside people, `versus` two judges beside each
-other, `standings` ranks the agents, and `attempts` puts the attempts of one together. Judgments come from runs that are
-no tests, or from an import.
+`find_judgments` loads a judge's judgments, `compare` compares one judge with people, `versus` two judges with each
+other, `standings` ranks the agents, and `attempts` combines the attempts of each agent. Judgments come from runs that
+are not tests, or from an import.
 """
 
 from evaluations.comparison.attempts import Attempts, attempts

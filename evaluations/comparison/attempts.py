@@ -1,7 +1,7 @@
 """Figures over the attempts of an agent, by people and by each judge: mean, spread and pass@k.
 
-An attempt is a submission: labels made elsewhere name none and are left out. The figures are those of the runner of
-Mind2Web 2, but for tasks that some attempt lacks and verdicts that are missing: neither is taken for a failure.
+An attempt is a submission: imported labels name none and are left out. The figures are those of the runner of Mind2Web
+2, except for tasks missing from some attempt and missing verdicts: neither counts as a failure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evaluations.naming import natural
 from evaluations.statistics import Measure, Spread, pass_at_k, score_spread, success_spread
 from judges.models import Judge
 
-ATTEMPTS = "Of agents with several attempts, by people and each judge."
+ATTEMPTS = "For agents with several attempts, by people and each judge."
 
 
 class Outcome(NamedTuple):
@@ -31,16 +31,16 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Two or more attempts of an agent, by people or by a judge; nothing that is missing counts as a failure."""
+    """Two or more attempts of an agent, by people or by a judge; missing verdicts do not count as failures."""
 
-    # Scores are those of the tasks that have one in every attempt.
-    agent: Annotated[str, "Without the number of an attempt."]
+    # Scores are those of the tasks with a score in every attempt.
+    agent: Annotated[str, "The agent's name without the number of the attempt."]
     by: str
     judged: Annotated[bool, "By a judge."]
-    numbers: tuple[int, ...]  # of the attempts in which ``by`` has a verdict of some case
-    tasks: Annotated[int, "With a verdict in every attempt: all figures are of these."]
-    not_in_all: Annotated[int, "Tasks that some attempt does not have."]  # or has more than once
-    without_verdict: Annotated[int, "Tasks of every attempt without a verdict in some."]
+    numbers: tuple[int, ...]  # attempts in which ``by`` has at least one verdict
+    tasks: Annotated[int, "Tasks with a verdict in every attempt: all figures are about these."]
+    not_in_all: Annotated[int, "Tasks that are missing from some attempt."]  # or occur in one more than once
+    without_verdict: Annotated[int, "Tasks of every attempt that lack a verdict in some."]
     success: Spread
     mean_score: Spread
     pass_at_k: Measure
@@ -62,10 +62,10 @@ def attempts(
     benchmark: str = "",
     said: Mapping[int, Mapping[Key, Judged]] | None = None,
 ) -> list[Attempts]:
-    """Of every agent with two or more attempts among the cases: by people, then by each of the judges.
+    """Return figures of every agent with two or more attempts among the cases: by people, then by each of the judges.
 
-    There is nothing where fewer than two attempts have a verdict of theirs. ``said`` is what `judged` found, by the
-    primary key of the judge, where the caller has it already.
+    People or a judge with verdicts in fewer than two attempts have no figures. ``said`` is the result of
+    `find_judgments` by primary key of the judge, if the caller has it already.
     """
     agents = _several(cases)
     if not agents:
@@ -78,7 +78,7 @@ def attempts(
 
 
 def _several(cases: Iterable[Case]) -> dict[str, list[Case]]:
-    """The cases of submissions, by agents that have several; imported labels have a submission without a state."""
+    """Return cases of submissions, by agents with several; linked imported labels have a submission but no state."""
     agents: dict[str, list[Case]] = defaultdict(list)
     for case in cases:
         if case.submission is not None and (case.state is not None or not case.labels):
@@ -109,7 +109,7 @@ def _attempts(
     if len(verdicts) < 2:
         return None
     numbers = sorted(verdicts)
-    # A task that changed can be in an attempt twice: which one the other attempts are to be set beside is not known.
+    # An attempt can have two versions of a changed task: it is unknown which one corresponds to other attempts.
     times = Counter((case.attempt, case.task_id) for case in cases)
     every = {task for number, task in times if number in verdicts}
     common = [task for task in sorted(every) if all(times[number, task] == 1 for number in numbers)]
@@ -131,7 +131,7 @@ def _attempts(
 
 
 def _scores(rows: Sequence[Sequence[Outcome]]) -> list[list[float]]:
-    """The scores (k, n) of the tasks that have one in every attempt."""
+    """Return the scores (k, n) of the tasks that have a score in every attempt."""
     columns = [[each.score for each in column] for column in zip(*rows, strict=True)]
     whole = [[score for score in column if score is not None] for column in columns if None not in column]
     return [[column[place] for column in whole] for place in range(len(rows))]

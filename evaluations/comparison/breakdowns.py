@@ -1,4 +1,4 @@
-"""Where a judge is good and where it is not: by kind of case, by score, by case; how steady and how dear it is."""
+"""Breakdowns of a judge's agreement: by group of cases, by score, by case; its consistency and cost."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from evaluations.comparison.rows import build_rows, by_task, count_by_name, rate
 from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
 from evaluations.statistics import Measure, mean_of_items
 
-BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # from, name
+BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # lowest value, name
 STARTS = [start for start, _ in BUCKETS]
 BINS = 10
-MOST_INTERVALS = 20  # groups of a kind, which are also all that a page shows: a benchmark can have 2,000 websites
+MOST_INTERVALS = 20  # groups of a kind with intervals, and on a page: a benchmark can have 2,000 websites
 MOST_VALUES = 12  # different scores that have a bin each
 
-Scored = tuple[float, Hashable, bool]  # a judge's score, what the case belongs to, whether people say success
+Scored = tuple[float, Hashable, bool]  # a judge's score, the case's task, whether people say success
 
 
 def groups(pairs: Pairs) -> dict[str, list[Row]]:
-    """The rows of each group, by the names of GROUPS. Only failures have a failure type: other cases are left out."""
+    """Return the rows of each group, by the names of GROUPS. Breakdowns by failure type have only failures."""
     sizes = lengths([case for case, _, _ in pairs])
     buckets = {pk: (_bucket(steps), _bucket(shown)) for pk, (steps, shown) in sizes.items()}
     unknown = (NOT_KNOWN, NOT_KNOWN)
@@ -44,7 +44,7 @@ def groups(pairs: Pairs) -> dict[str, list[Row]]:
 
 
 def _rows(pairs: Pairs, named: Callable[[Case], str | None], shared: bool) -> list[Row]:
-    """``shared``: several agents attempted the tasks. The largest groups have intervals."""
+    """Return the rows; ``shared``: several agents attempted the tasks. The largest groups have intervals."""
     counts = count_by_name(pairs, named)
     names = sorted(counts, key=_order)
     largest = set(sorted(names, key=lambda name: -counts[name].total())[:MOST_INTERVALS])
@@ -53,7 +53,7 @@ def _rows(pairs: Pairs, named: Callable[[Case], str | None], shared: bool) -> li
 
 
 def _order(name: str) -> tuple[Any, ...]:
-    """Levels, failure types and buckets as they are always listed, other names by the alphabet, unknown at the end."""
+    """Sort levels, failure types and buckets in their fixed order, other names alphabetically, unknown last."""
     grown = [*LEVELS, *FAILURE_TYPE_NAMES, *(bucket for _, bucket in BUCKETS)]
     return name == NOT_KNOWN, grown.index(name) if name in grown else len(grown), natural(name)
 
@@ -62,11 +62,11 @@ def _bucket(size: int) -> str:
     return BUCKETS[bisect_right(STARTS, size) - 1][1]
 
 
-# --- by case ---------------------------------------------------------------------------------------------------------
+# --- single cases ----------------------------------------------------------------------------------------------------
 
 
 def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
-    """The cases where one of judge and people says success and the other does not, with the step that is cited."""
+    """Return the cases where either only the judge or only people say success, with the cited step."""
     told = {Answer.SUCCESS: True, Answer.NO_SUCCESS: False}
     found = [
         (case, said[case.key])
@@ -77,14 +77,14 @@ def differences(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Difference]:
     return [Difference(case, replace(each, step=steps.get(each.judgment or 0))) for case, each in found]
 
 
-# --- how steady, how dear --------------------------------------------------------------------------------------------
+# --- consistency and cost --------------------------------------------------------------------------------------------
 
 
 def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Flips:
-    """How often two verdicts of one run on a case differ; unscored repetitions are no verdicts.
+    """Count how often two verdicts of one run on a case differ; unscored repetitions are not verdicts.
 
-    A case with r >= 2 verdicts, of which r_c are c, has a share of differing pairs of
-    1 - sum_c r_c (r_c - 1) / (r (r - 1)). The rate is the mean over these cases; it does not grow with r.
+    A case with r >= 2 verdicts, r_c of them c, has a share of differing pairs of 1 - sum_c r_c (r_c - 1) / (r (r - 1)).
+    The rate is the mean over these cases; it does not grow with r.
     """
     shared = several_agents(cases)
     tasks, shares = [], []
@@ -104,7 +104,7 @@ def flips(said: Mapping[Key, Judged], cases: Sequence[Case]) -> Flips:
 
 
 def costs(said: Iterable[Judged]) -> Costs:
-    """Over all repetitions: each of them was paid for."""
+    """Return the costs of all repetitions, because each one was paid for."""
     spent = [one for each in said for one in each.spent]
     tokens = [number for number, _ in spent if number is not None]
     dollars = [cost for _, cost in spent if cost is not None]
@@ -122,10 +122,10 @@ def costs(said: Iterable[Judged]) -> Costs:
 
 
 def calibration(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Bin]:
-    """How often people say success where the judge's score is so high; nothing for a judge that gives no scores.
+    """Compute how often people say success by range of the judge's score; empty for a judge without scores.
 
-    Scores from 0 to 1 have ten equal bins; others a bin for each value, or ten of about as many cases where there are
-    many values. Empty bins are left out. Label 2 of people is no success.
+    Scores from 0 to 1 have ten equal bins. Others have a bin for each value, or ten bins of about equal size if there
+    are many values. Empty bins are left out. Label 2 of people is not a success.
     """
     shared = several_agents(case for case, _, _ in pairs)
     scored = [
@@ -140,7 +140,7 @@ def calibration(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Bin]:
 
 
 def _edges(scores: Sequence[float]) -> list[tuple[float, float]]:
-    """Bins as pairs of their bounds, growing; a score belongs to the last bin that begins at or below it."""
+    """Return bins as pairs of bounds, ascending; a score belongs to the last bin that starts at or below it."""
     values = sorted(set(scores))
     if values[0] >= 0 and values[-1] <= 1:
         return [(number / BINS, (number + 1) / BINS) for number in range(BINS)]

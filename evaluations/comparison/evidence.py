@@ -1,6 +1,6 @@
 """Evidence of judgments: the cited step, findings about key points, decisions after the network evidence was opened.
 
-Evidence is large, so it is read only of the judgments that need it, and only the part that they need.
+Evidence is large, so only the required columns of the required judgments are loaded.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ NONE_SHARED = "people and the judge have decided no key point that both know"
 
 
 def cited_steps(judgments: Collection[int]) -> dict[int, int]:
-    """By primary key of a judgment, the step that it cites first; nothing for one that cites none.
+    """Return the first step that each judgment cites, by its primary key; judgments that cite none are left out.
 
-    That is the screenshot that mattered most for the verdict (of equal ones the first), else the first step that is
-    named as proof of a key point.
+    That is the most relevant screenshot among those used for the verdict (the first, if several are equally relevant),
+    or else the first step named as proof of a key point.
     """
     found: dict[int, int] = {}
     for pk, steps, points in _evidence(judgments, "evidence__steps", "evidence__key_points"):
@@ -63,10 +63,10 @@ def _first_named(points: Sequence[Mapping[str, Any]]) -> int | None:
 
 
 def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
-    """The key points that people and the judge both call met or unmet, on cases with a final verdict.
+    """Compare the key points that both people and the judge call met or unmet, on cases with a final verdict.
 
-    The adjudication's finding counts for people, else the one that all labels share. A key point of the judge's is
-    the task's where the text is the same up to white space and case; those that it made up itself are left out.
+    The finding of people is that of the adjudication, or else the one that all labels share. Key points match if their
+    texts are equal ignoring white space and case; key points that the judge invented are left out.
     """
     told = {
         found.judgment: case
@@ -84,7 +84,7 @@ def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
 
 
 def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
-    """By trajectory and `plain` text of an accepted key point, whether it is met; nothing where people left it open."""
+    """Return whether each accepted key point is met, by trajectory and `plain` text; undecided ones are left out."""
     labels = {case.trajectory: len(case.labels) for case in cases if _is_reviewed(case)}
     submissions = {case.submission for case in cases if _is_reviewed(case)}
     found: dict[int | None, dict[str, bool]] = {trajectory: {} for trajectory in labels}
@@ -97,19 +97,19 @@ def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
     return found
 
 
-@lru_cache(maxsize=100_000)  # the same few texts stand in every label and judgment of a task
+@lru_cache(maxsize=100_000)  # the labels and judgments of a task repeat the same few texts
 def plain(text: str) -> str:
-    """A key point without the white space and the case that may differ from one writing to the other."""
+    """Return the text of a key point without differences in white space and case."""
     return " ".join(text.split()).casefold()
 
 
 def _is_reviewed(case: Case) -> bool:
-    """Not merely placed on a trajectory: what is said there in a review that goes on is nobody's to see."""
+    """Return False for a case only linked to a trajectory: findings of a review in progress must stay hidden."""
     return case.state is not None and case.final is not None
 
 
 def _note(found: dict[str, bool], text: str, finding: str) -> None:
-    """An unclear finding of the adjudication takes away what the labels share."""
+    """Save a finding; an unclear finding of the adjudication removes the one that the labels share."""
     if finding in DECIDED:
         found[plain(text)] = DECIDED[finding]
     else:
@@ -121,7 +121,7 @@ def _in_use(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def _shared_by_labels(submissions: Collection[int | None]) -> Iterator[tuple[int, str, str, int]]:
-    """Trajectory, text, the finding and how many labels have it, where no current label has another one."""
+    """Yield trajectory, text, finding and number of labels with it, if all findings of current labels agree."""
     chosen = Q(assignment__trajectory__submission__in=submissions)
     revised = Label.objects.filter(chosen, revision__gt=1)
     rows = _in_use(KeyPointFinding.objects.filter(label__assignment__trajectory__submission__in=submissions))
@@ -135,7 +135,7 @@ def _shared_by_labels(submissions: Collection[int | None]) -> Iterator[tuple[int
 
 
 def _of_adjudications(submissions: Collection[int | None]) -> Iterator[tuple[int, str, str]]:
-    """Of the last decision of each trajectory."""
+    """Yield trajectory, text and finding of the last decision of each trajectory."""
     rows = _in_use(AdjudicationFinding.objects.filter(adjudication__trajectory__submission__in=submissions))
     columns = ("adjudication__trajectory", "adjudication__revision", "key_point__text", "finding")
     decided = rows.filter(adjudication__decided_at__isnull=False).order_by("-adjudication__revision", "key_point_id")
@@ -146,7 +146,7 @@ def _of_adjudications(submissions: Collection[int | None]) -> Iterator[tuple[int
 
 
 def _decided(points: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
-    """The findings met or unmet of a judgment, by `plain` text; of equal texts the first."""
+    """Return the met and unmet findings of a judgment, by `plain` text; of equal texts the first."""
     found: dict[str, bool] = {}
     for point in points:
         if (finding := point.get("finding")) in DECIDED:
@@ -155,9 +155,9 @@ def _decided(points: Sequence[Mapping[str, Any]]) -> dict[str, bool]:
 
 
 def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
-    """From the task of each key point, and its cell: 2 where people say met, and 1 more where the judge does.
+    """Count key points from their tasks and cells; the cell is 2 if people say met, plus 1 if the judge does.
 
-    The key points of a task hang together, those of one trajectory and of all agents' alike: intervals draw tasks.
+    Key points of a task depend on each other, within one trajectory and between agents: intervals draw tasks.
     """
     if not found:
         return KeyPoints(Measure.missing(NONE_SHARED), Measure.missing(NONE_SHARED), ((0, 0), (0, 0)))
@@ -172,7 +172,7 @@ def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
 
 
 def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapping[Key, Judged]) -> int:
-    """How many cases that the judge has scored were decided by an adjudicator who had opened the network evidence.
+    """Count the scored cases decided by an adjudicator who had opened the network evidence.
 
     0 for judges whose findings that evidence does not show. The last decision counts.
     """
@@ -202,15 +202,15 @@ def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapp
 
 
 def _first_looks(submissions: set[int]) -> dict[tuple[int, str, str], datetime]:
-    """When somebody first looked, by submission, pseudonym and task id.
+    """Find the first time of opening, by submission, pseudonym and task id.
 
-    An event that came in a bundle names no account, and the numbers of trajectories are those of its submitter; nor has
-    anybody checked what is in it. One that names no task is passed over.
+    An event from a bundle names no account, has trajectory numbers of the submitting instance, and its payload is not
+    validated. Events without a task id are skipped.
     """
     events = Event.objects.filter(submission__in=submissions, kind=SEEN).order_by("-at")
     found = {}
     for submission, pseudonym, payload, at in events.values_list("submission", "actor_pseudonym", "payload", "at"):
         task_id = payload.get("task_id") if isinstance(payload, dict) else None
         if submission is not None and isinstance(task_id, str):
-            found[submission, pseudonym, task_id] = at  # the first look comes last, and stays
+            found[submission, pseudonym, task_id] = at  # descending order: the first time is written last
     return found

@@ -43,10 +43,10 @@ def compare(
     details: bool = True,
     said: Mapping[Key, Judged] | None = None,
 ) -> Comparison:
-    """One judge against the final verdicts of these cases; ``benchmark`` is a slug.
+    """Compare one judge with the final verdicts of these cases; ``benchmark`` is a slug.
 
-    Without ``details`` nothing is read but the judgments: groups, key points, calibration and differences stay empty.
-    That is for lists of many judges. ``said`` is what `judged` found, where the caller needs it more than once.
+    Without ``details``, groups, key points, calibration and differences stay empty, and only judgments are loaded. That
+    is for lists of many judges. ``said`` is the result of `find_judgments`, if the caller has it already.
     """
     said = find_judgments(judge, cases, benchmark=benchmark) if said is None else said
     pairs = pair_cases(cases, said)
@@ -85,16 +85,16 @@ def _apply_rules(rows: Sequence[Row], rules: Rules) -> list[Row]:
 
 
 def differences(judge: Judge, cases: Sequence[Case], *, benchmark: str) -> list[Difference]:
-    """Those of `compare` alone: where the judge and people differ, with the step that it cites."""
+    """Return only the differences of `compare`: the cases where the judge and people differ, with the cited step."""
     said = find_judgments(judge, cases, benchmark=benchmark)
     return breakdowns.differences(pair_cases(cases, said), said)
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """A judge among others: its comparison without the details, and how it ranks the agents.
+    """A judge in a list: its comparison without the details, and its ranking of the agents.
 
-    ``tau`` is Kendall's, of the agents' success rates by people and by the judge on the same cases.
+    ``tau`` is Kendall's tau of the agents' success rates by people and by the judge on the same cases.
     """
 
     name: str
@@ -102,13 +102,13 @@ class Judging:
     tau: Mapping[Label2, Measure]
 
     def covered(self, rule: Label2) -> Measure:
-        """Of the decided cases that count under this rule those that it has scored; a count of them all, no sample."""
+        """Return the share of decided cases under this rule that it has scored: a full count, so no interval."""
         row = next(row for row in self.comparison.overall if row.human_label_2 is rule)
         found = wilson(row.n, row.n + row.unscored + row.errors + row.unjudged)
         return replace(found, low=None, high=None)
 
     def as_json(self) -> dict[str, Any]:
-        """Its rows as a comparison has them, without what is the same for all judges and what is left out here."""
+        """Return the rows of the comparison, without the values that all judges share and the missing details."""
         told = self.comparison.as_json()
         kept = ("judge", "fingerprint", "rows", "overall", "average", "flips", "costs", "status_not_stated")
         return {name: told[name] for name in kept} | {
@@ -119,27 +119,27 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """All judges of a benchmark, the same as `compare --json` prints without a judge."""
+    """All judges of a benchmark, as `compare --json` prints them without a judge."""
 
     benchmark: str  # the slug
-    scope: Annotated[str, "Which cases these are, in words."]
+    scope: Annotated[str, "Description of the cases."]
     rules: Rules
     undecided: Annotated[int, "Cases with labels and without a final verdict."]
     judges: list[Judging]
-    people: list[Row]  # those of `ceiling`
-    versus: Annotated[list[Versus], "Each two of the ten judges with the highest agreement."]
-    agents: Annotated[list[Standing], "Success rates by people, the highest first."]
+    people: list[Row]  # result of `ceiling`
+    versus: Annotated[list[Versus], "Pairs of the ten judges with the highest agreement."]
+    agents: Annotated[list[Standing], "Success rates by people, highest first."]
     attempts: Annotated[list[Attempts], ATTEMPTS]
 
     def as_json(self) -> dict[str, Any]:
-        """As `compare --json` prints it without a judge, and the API answers."""
+        """Return the JSON of the API, which `compare --json` without a judge also prints."""
         return fields_to_json(self, without=("people",)) | {"ceiling": ceiling_json(self.people, self.rules)}
 
 
 def compare_judges(
     judges: Sequence[Judge], cases: Sequence[Case], scope: str, *, benchmark: str, rules: Rules = Rules.DEFAULT
 ) -> Judges:
-    """These judges over these cases; what a judge says is read once for everything. ``benchmark`` is a slug."""
+    """Compare these judges over these cases; the judgments are loaded once. ``benchmark`` is a slug."""
     said = {judge.pk: find_judgments(judge, cases, benchmark=benchmark) for judge in judges}
     found = []
     for judge in judges:

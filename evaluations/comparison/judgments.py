@@ -1,8 +1,8 @@
 """Load the judgments of each case.
 
-The newest run that has a judgment for a trajectory speaks for the judge, with its lowest repetition that is done; the
-other repetitions only say how steady it is. Tests of a judge count nowhere. Every query here fetches flat rows, and
-their number does not depend on how many cases there are.
+The newest run with a judgment for a trajectory counts for the judge, with its lowest finished repetition; the other
+repetitions only show its consistency. Test runs never count. Every query here loads flat rows, and the number of
+queries does not depend on the number of cases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ ERROR = Judged(None, None, error=True)
 
 
 def find_judgments(judge: Judge, cases: Iterable[Case], *, benchmark: str = "") -> dict[Key, Judged]:
-    """The judgments of these cases by `Case.key`; none for a case that the judge was never asked about.
+    """Return the judgments of these cases by `Case.key`; cases that the judge was never asked about are missing.
 
     ``step`` is left out: see `evidence.cited_steps`. An imported judgment counts for the trajectory that it is linked
-    to, and for labels made elsewhere of the same task and agent. One without a link counts for the trajectory of that
-    task and agent too, where there is only one. ``benchmark`` (a slug) keeps apart benchmarks that share task ids; the
-    trajectories of ``cases`` name theirs already.
+    to, and for imported labels of the same task and agent. One without a link also counts for the trajectory of that
+    task and agent, if there is only one. ``benchmark`` (a slug) separates benchmarks that share task ids; trajectories
+    in ``cases`` have a benchmark already.
     """
     asked = _Asked.of(cases, benchmark)
     if not asked.cases:
@@ -54,22 +54,22 @@ def find_judgments(judge: Judge, cases: Iterable[Case], *, benchmark: str = "") 
 
 
 def list_judges(cases: Iterable[Case], *, benchmark: str = "") -> list[Judge]:
-    """The judges that were asked about the submissions of these cases, or whose judgments of their agents were
-    imported; by name and newest version first. Those of an evidence bundle for the submission that came in it alone."""
+    """Return the judges that ran on the submissions of these cases, or have imported judgments of their agents; by name
+    and newest version first. Judges from an evidence bundle are returned only for the submission that came in it."""
     asked = _Asked.of(cases, benchmark)
     agents = {case.agent for case in asked.cases}
     own = Q(came_with__isnull=True) | Q(came_with__in=asked.submissions)
     runs = JudgeRun.objects.filter(judge=OuterRef("pk"), test=False, submission__in=asked.submissions)
     imported = _find_imported(asked).filter(judge=OuterRef("pk"), agent__name__in=agents)
     found = Judge.objects.filter(own, Exists(runs) | Exists(imported)).order_by()
-    return sorted(found, key=lambda judge: (natural(judge.name), -judge.version))  # databases differ in their order
+    return sorted(found, key=lambda judge: (natural(judge.name), -judge.version))  # databases sort differently
 
 
 def link_trajectories(cases: Iterable[Case], submissions: Iterable[Submission]) -> list[Case]:
-    """The cases, labels made elsewhere with the trajectory that they are about, where these submissions have it.
+    """Return the cases; imported labels get the trajectory that they are about, if these submissions have it.
 
-    That is the one of its task in the agent's newest attempt, as for imported judgments. So judges that ran here can
-    be compared with labels made elsewhere, without any review. ``state`` stays None.
+    That is the trajectory of the task in the agent's newest attempt, as for imported judgments. So judges that ran here
+    can be compared with imported labels, without any review. ``state`` stays None.
     """
     found = list(cases)
     if all(case.trajectory is not None for case in found):
@@ -86,17 +86,17 @@ def _place_case(case: Case, places: list[tuple[int, int]]) -> Case:
     if case.trajectory is not None or not places:
         return case
     trajectory, submission = places[-1]
-    if sum(other == submission for _, other in places) > 1:  # two versions of the task: which one is not known
+    if sum(other == submission for _, other in places) > 1:  # two task versions: unclear which one
         return case
     return replace(case, trajectory=trajectory, submission=submission)
 
 
-# --- the rows --------------------------------------------------------------------------------------------------------
+# --- rows ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The cases, and where they are: primary keys of submissions, the benchmark where it is known."""
+    """The cases, with the primary keys of their submissions, and the slug of their benchmark if known."""
 
     cases: list[Case]
     submissions: set[int]
@@ -108,7 +108,7 @@ class _Asked:
         return cls(found, {case.submission for case in found if case.submission is not None}, benchmark)
 
     def where(self, prefix: str) -> Q:
-        """The rows of the benchmark of these cases; of any where nothing tells which one it is."""
+        """Return a filter for rows of the benchmark of these cases; any benchmark if it is unknown."""
         if self.benchmark:
             return Q(**{f"{prefix}__slug": self.benchmark})
         if self.submissions:
@@ -117,7 +117,7 @@ class _Asked:
         return Q()
 
     def alone(self) -> frozenset[tuple[str, str]]:
-        """Tasks and agents with a single trajectory in the benchmark, practice left out."""
+        """Return tasks and agents with a single trajectory in the benchmark, without practice."""
         rows = Trajectory.objects.filter(self.where("submission__benchmark"), submission__practice=False).order_by()
         names = Counter(rows.values_list("task__external_id", "submission__agent__name"))
         return frozenset(name for name, number in names.items() if number == 1)
@@ -152,7 +152,7 @@ VERDICT = _SAID.index("verdict") - len(_SAID)
 
 
 def _load_judgments_of_runs(judge: Judge, submissions: Collection[int]) -> dict[int | None, _Told]:
-    """By trajectory, what the newest run says that has a judgment for it."""
+    """Return, by trajectory, the judgments of the newest run that has one for it."""
     rows = Judgment.objects.filter(judge=judge, item__run__submission__in=submissions, item__run__test=False)
     told: dict[int | None, _Told] = {}
     for row in rows.order_by("-item__run_id", "repetition").values_list("trajectory", "item__run", *_SAID):
@@ -167,7 +167,7 @@ def _find_imported(asked: _Asked) -> QuerySet[Judgment]:
 
 
 def _load_imported(judge: Judge, asked: _Asked) -> tuple[dict[int | None, _Told], dict[tuple[str, str], _Told]]:
-    """By trajectory those that are linked to one, and by task and agent all of them."""
+    """Return the linked judgments by trajectory, and all of them by task and agent."""
     linked: dict[int | None, _Told] = defaultdict(_Told)
     named: dict[tuple[str, str], _Told] = defaultdict(_Told)
     ordered = _find_imported(asked).filter(judge=judge).order_by("repetition", "-pk")
@@ -179,7 +179,7 @@ def _load_imported(judge: Judge, asked: _Asked) -> tuple[dict[int | None, _Told]
 
 
 def _find_failed(judge: Judge, submissions: Collection[int]) -> set[int]:
-    """The trajectories whose item has failed in some run; it is an error where no judgment was ever made."""
+    """Return trajectories with a failed item in any run; they count as errors if they have no judgment."""
     items = RunItem.objects.filter(
         run__judge=judge, run__test=False, run__submission__in=submissions, failed_at__isnull=False
     )

@@ -1,8 +1,8 @@
 """Results of a comparison as plain values and as JSON. No figure is computed here.
 
-In JSON agreement is given as accuracy too. Undefined values are null, with the reason in ``undefined``. Rates are
-fractions; under `Rules.PUBLISHED` those of rows and averages are percentages, with no intervals. What published tables
-do not have (flips, key points, calibration, two judges beside each other) stays as it is under any rules.
+In JSON, agreement is also given as accuracy. Undefined values are null, with the reason in ``undefined``. Rates are
+fractions; under `Rules.PUBLISHED` those of rows and averages are percentages, without intervals. Figures that published
+tables do not have (flips, key points, calibration, pairs of judges) are the same under all rules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evaluations.encoding import fields_to_json
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.statistics import Confusion, Measure
 
-Key = tuple[str, str] | int  # of a case, as `Case.key` has it
+Key = tuple[str, str] | int  # of a case, as returned by `Case.key`
 ACCURACY = "accuracy"  # another name of agreement
 CELLS = ("tp", "fp", "tn", "fn")
 STATUS_NOT_STATED = "Decided cases with a verdict that the judge's reply does not state."
@@ -26,13 +26,13 @@ GROUPS = ("level", "website", "failure type", "trajectory length", "screenshots"
 
 
 class Label2(StrEnum):
-    """How cases with the human verdict 2, not executable, are counted; both ways are always shown."""
+    """Ways to count cases with the human verdict 2, not executable; both are always shown."""
 
     EXCLUDED = "excluded"
     NOT_SUCCESS = "not_success"
 
 
-WHAT_BECOMES = "What becomes of human label 2."
+WHAT_BECOMES = "How human label 2 is counted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Judged:
     """One judge's judgment of one case: its newest run's first repetition, or the imported judgment.
 
     ``verdict`` None is unscored, or with ``error`` never answered. ``repeated`` are the verdicts of all repetitions of
-    that run, and ``spent`` the tokens and US dollars of each, None where it does not say. ``step`` is the first step
-    that it cites as proof, read for differences only. ``status_not_stated`` as in `Judgment`.
+    that run, and ``spent`` the tokens and US dollars of each, None if not recorded. ``step`` is the first step that it
+    cites as proof, loaded only for differences. ``status_not_stated`` is as in `Judgment`.
     """
 
     judgment: int | None  # primary key
@@ -55,7 +55,7 @@ class Judged:
 
 
 class Answer(Enum):
-    """A judgment as far as a row needs it; label 2 of a judge is no success."""
+    """The part of a judgment that a row needs; label 2 of a judge is not a success."""
 
     SUCCESS = True
     NO_SUCCESS = False
@@ -63,7 +63,7 @@ class Answer(Enum):
     ERROR = "error"
     NOTHING = "nothing"
 
-    __hash__ = object.__hash__  # that of an Enum hashes the name, and these are counted by the ten thousand
+    __hash__ = object.__hash__  # faster: the hash of an Enum hashes the name, and tens of thousands are counted
 
     @classmethod
     def of(cls, told: Judged | None) -> Answer:
@@ -74,26 +74,26 @@ class Answer(Enum):
         return cls.ERROR if told.error else cls.UNSCORED
 
 
-Pairs = Sequence[tuple[Case, Verdict, Answer]]  # the decided cases, with the final verdict and what was said
+Pairs = Sequence[tuple[Case, Verdict, Answer]]  # decided cases with final verdict and judgment
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A judge (or an annotator) against the final human verdicts of some cases, as success or not.
 
-    ``name`` is the agent, or the level, website ... of a breakdown. ``n`` cases are compared, a success being
-    positive; a judge's label 2 is no success. Left out and counted: ``excluded`` (human verdict 2, under that rule),
-    ``unscored``, ``errors``, and ``unjudged``, that the judge was never asked about. ``measures`` are by the names of
-    `JUDGE_MEASURES`.
+    ``name`` is the agent, or the level, website ... of a breakdown. ``n`` cases are compared, a success being positive;
+    a judge's label 2 is not a success. Cases left out are counted: ``excluded`` (human verdict 2, under that rule),
+    ``unscored``, ``errors``, and ``unjudged`` (the judge was never asked). ``measures`` has the names of
+    `JUDGE_MEASURES` as keys.
     """
 
     name: str
     human_label_2: Annotated[Label2, WHAT_BECOMES]
     n: int
-    excluded: Annotated[int, "Left out because people say 2."]
+    excluded: Annotated[int, "Left out because the human verdict is 2."]
     unscored: Annotated[int, "The judge stated no usable verdict."]
-    errors: Annotated[int, "The judge was asked in vain."]
-    unjudged: Annotated[int, "The judge was never asked."]
+    errors: Annotated[int, "The judge was called without success."]
+    unjudged: Annotated[int, "The judge was never called."]
     confusion: Confusion
     measures: Mapping[str, Measure]
 
@@ -114,10 +114,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """The plain mean over agents of what is defined for each; ``gap_size`` is the mean of the gaps without sign.
+    """The plain mean over agents of all defined values; ``gap_size`` is the mean of the absolute gaps.
 
-    ``agents`` have a case that could be compared. ``values`` are by the names of `JUDGE_MEASURES`; ``n`` of one
-    counts the agents for which it is defined.
+    ``agents`` have at least one compared case. ``values`` has the names of `JUDGE_MEASURES` as keys; the ``n`` of each
+    value counts the agents for which it is defined.
     """
 
     human_label_2: Annotated[Label2, WHAT_BECOMES]
@@ -127,7 +127,7 @@ class Average:
 
     @property
     def fewer(self) -> dict[str, int]:
-        """The measures that rest on some of the agents only, with how many."""
+        """Return the measures that are defined only for some of the agents, with the number of agents."""
         return {name: each.n for name, each in self.values.items() if 0 < each.n < self.agents}
 
     def as_json(self, rules: Rules) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Average:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Over all repetitions: mean tokens of the judgments that say so, mean and total US dollars of those that do."""
+    """Costs of all repetitions: mean tokens, and mean and total US dollars, of the judgments that record them."""
 
     judgments: int
     with_tokens: int
@@ -161,9 +161,9 @@ class KeyPoints:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """Cases with a judge's score from ``low`` to ``high``: its mean, and how often people say success."""
+    """Cases with a judge's score from ``low`` to ``high``: the mean score, and how often people say success."""
 
-    # All bins but the last leave ``high`` out, where it is more than ``low``. Label 2 is no success.
+    # ``high`` belongs to the last bin only, unless it equals ``low``. Label 2 is not a success.
     low: float
     high: float
     score: float
@@ -172,7 +172,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A case where judge and people differ. ``step`` is the step that the judge cites, None for none."""
+    """A case where judge and people differ. ``step`` is the step that the judge cites, or None."""
 
     case: Case
     judged: Judged
@@ -193,7 +193,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Flips:
-    """``rate``: how often two repetitions on a case differ; ``differing`` of its ``rate.n`` cases are not all alike."""
+    """``rate``: how often two repetitions of a case differ; ``differing`` of ``rate.n`` cases have unequal verdicts."""
 
     rate: Measure
     differing: int
@@ -205,12 +205,12 @@ class Flips:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A judge against people, the same as `compare --judge --json` prints. Every row has both rules for label 2."""
+    """A judge against people, as `compare --judge --json` prints it. Every row exists under both rules for label 2."""
 
     # Under `Rules.PUBLISHED` the rates of rows and averages are rounded as in published tables, have no interval, and
-    # are 0 where their denominator is. ``flips``, ``key_points`` and ``calibration`` stay as they are.
+    # are 0 if their denominator is 0. ``flips``, ``key_points`` and ``calibration`` do not change.
     benchmark: str  # the slug
-    scope: Annotated[str, "Which cases these are, in words."]
+    scope: Annotated[str, "Description of the cases."]
     judge: str
     fingerprint: str
     rules: Rules
@@ -226,8 +226,11 @@ class Comparison:
     differences: list[Difference]
     decided_after_network_evidence: Annotated[
         int,
-        "Cases that an adjudicator decided after opening the network evidence, which is what judges of the scorer "
-        "network-trace say: there the two are not independent. 0 for judges of other scorers.",
+        (
+            "Cases that an adjudicator decided after opening the network evidence, which judges of the "
+            "scorer network-trace use too: for these cases the two are not independent. 0 for judges of "
+            "other scorers."
+        ),
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
 
@@ -250,7 +253,7 @@ def _with_accuracy(values: Mapping[str, Any]) -> dict[str, Any]:
 def _measures_json(measures: Mapping[str, Measure], rules: Rules) -> dict[str, Any]:
     values = {name: each.value for name, each in measures.items()}
     if rules is Rules.PUBLISHED:
-        gap = JUDGE_MEASURES["success_rate_gap"]  # which "gap_size" is rounded like
+        gap = JUDGE_MEASURES["success_rate_gap"]  # "gap_size" is rounded like this measure
         values = {name: v if v is None else JUDGE_MEASURES.get(name, gap).percent(v) for name, v in values.items()}
     undefined = {name: each.undefined for name, each in measures.items() if each.undefined}
     return {**_with_accuracy(values), "undefined": _with_accuracy(undefined)}
@@ -276,14 +279,14 @@ class Versus:
     p: Annotated[Measure, "McNemar's test; with `by_task` a test that swaps the two judges task by task."]
     exact: Annotated[bool, "Every outcome was counted; otherwise by chi-square or `permutations`."]
     difference: Annotated[Measure, "Agreement of the first minus that of the second."]
-    same: Annotated[Measure, "How often the two say the same."]
+    same: Annotated[Measure, "How often the two agree."]
     by_task: Annotated[bool, "Whole tasks were swapped, because a task counts more than once."] = False
     permutations: Annotated[int | None, "Number of drawn swaps; null without drawing."] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """A success rate that counts label 2 as no success, and one that leaves it out."""
+    """A success rate that counts label 2 as failure, and one that excludes it."""
 
     over_all: Measure
     without_2: Measure
@@ -291,7 +294,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Standing(Rates):
-    """An agent's success rate over the ``n`` cases with a verdict; ``by`` is people, or the judge that stands in."""
+    """An agent's success rate over the ``n`` cases with a verdict; ``by`` is people, or the judge used instead."""
 
     agent: str
     by: str

@@ -1,4 +1,4 @@
-"""A judge, or an annotator, against the final human verdicts: one row for some cases and one rule for label 2."""
+"""A judge, or an annotator, against the final human verdicts: one row for each group of cases and rule for label 2."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from evaluations.naming import natural
 from evaluations.statistics import Confusion, Measure, clusters_of, wilson
 from evaluations.statistics.tally import Integers
 
-# --- cases that depend on each other ----------------------------------------------------------------------------------
+# --- dependent cases --------------------------------------------------------------------------------------------------
 
-# Where several agents did a task, a hard task is hard for all, so an interval that takes the cases as independent
-# is too narrow. Such intervals come from drawing tasks: a cluster has all counts of one task.
+# If several agents did a task, a hard task is hard for all, so intervals that assume independent cases are too narrow.
+# Such intervals come from drawing tasks: a cluster has all counts of one task.
 Clusters = tuple[tuple[int, int, int, int], ...]  # tp, fp, tn, fn of each task
-CELLS = {  # by whether people, and what the judge, calls a success: the place in a cluster
+CELLS = {  # place in a cluster, by whether people call a success, and the judge's answer
     (True, Answer.SUCCESS): 0,
     (False, Answer.SUCCESS): 1,
     (False, Answer.NO_SUCCESS): 2,
@@ -37,12 +37,12 @@ def several_agents(cases: Iterable[Case]) -> bool:
 def by_task(
     pairs: Iterable[tuple[Case, Verdict, Answer]], named: Callable[[Case], str | None]
 ) -> dict[tuple[str, Label2], Clusters]:
-    """The clusters of each name and rule; nothing for one in which every task stands once."""
+    """Return the clusters of each name and rule; a name has none if each of its tasks occurs once."""
     names: dict[str, int] = {}
     tasks: dict[str, int] = {}
-    columns: tuple[list[int], ...] = ([], [], [])  # plain numbers: tuples would keep the garbage collector busy
+    columns: tuple[list[int], ...] = ([], [], [])  # plain numbers: tuples would slow down the garbage collector
     keep_group, keep_task, keep_cell = [column.append for column in columns]
-    success, label_2 = Verdict.SUCCESS, Verdict.NOT_EXECUTABLE  # to look them up once, not for every case
+    success, label_2 = Verdict.SUCCESS, Verdict.NOT_EXECUTABLE  # looked up once, not for every case
     for case, human, said in pairs:
         cell, name = CELLS.get((human is success, said)), named(case)
         if cell is not None and name is not None:
@@ -60,27 +60,25 @@ def by_task(
         for name, number in names.items():
             own = clusters[starts[number] : starts[number + 1]]
             if has_repeats(own):
-                in_order = own[
-                    np.lexsort(own.T[::-1])
-                ].tolist()  # equal counts shall be equal clusters, whatever their tasks
+                in_order = own[np.lexsort(own.T[::-1])].tolist()  # sorted, so that equal counts are equal clusters
                 found[name, rule] = tuple(map(tuple, in_order))
     return found
 
 
 def count_cells(keys: Integers, cells: Integers, width: int) -> tuple[Integers, Integers]:
-    """(c, width): how often each cell stands beside each of the c different keys; and these keys, growing."""
+    """Return (c, width): how often each cell occurs with each of the c different keys; and these keys, ascending."""
     which, place = np.unique(keys, return_inverse=True)
     clusters = np.bincount(place * width + cells, minlength=width * len(which)).reshape(-1, width)
     return clusters.astype(np.int64), which
 
 
 def has_repeats(clusters: Integers) -> bool:
-    """Return whether any cluster has more than one case; else they are as good as independent."""
+    """Return whether any cluster has more than one case; if not, cases are treated as independent."""
     return bool(len(clusters)) and int(clusters.sum(axis=1).max()) > 1
 
 
 def rate(told: Sequence[tuple[Hashable, bool]]) -> Measure:
-    """How many of these are so, each with the task that it belongs to; drawn by task where one stands twice."""
+    """Compute a rate of cases, each with its task; drawn by task if a task occurs twice."""
     hits = sum(so for _, so in told)
     tasks = clusters_of(((task, 0 if so else 1) for task, so in told), 2) if told else None
     return wilson(hits, len(told), tasks)
@@ -93,8 +91,8 @@ NOT_REVIEWED = "nothing was reviewed"
 NOWHERE = "no agent has a value"
 
 
-Counts = Counter[tuple[Verdict, Answer]]  # how many cases people and the judge say this of
-ByRule = Mapping[tuple[str, Label2], Clusters]  # as `by_task` gives them
+Counts = Counter[tuple[Verdict, Answer]]  # number of cases by human verdict and answer
+ByRule = Mapping[tuple[str, Label2], Clusters]  # as returned by `by_task`
 
 
 def pair_cases(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
@@ -104,10 +102,10 @@ def pair_cases(cases: Iterable[Case], said: Mapping[Key, Judged]) -> Pairs:
 def build_row(
     name: str, counts: Counts, rule: Label2, clusters: Clusters | None = None, *, intervals: bool = True
 ) -> Row:
-    """A row of these counts; under `Label2.EXCLUDED` what was said of cases with label 2 is not looked at.
+    """Build a row of these counts; `Label2.EXCLUDED` ignores the answers for cases with label 2.
 
-    ``clusters`` has the cells of each task under that rule, where its cases are not independent of each other. Without
-    ``intervals`` there are values alone.
+    ``clusters`` has the cells of each task under that rule, if its cases are dependent. Without ``intervals`` there are
+    only values.
     """
     excluded = sum(number for (human, _), number in counts.items() if human is Verdict.NOT_EXECUTABLE)
     if rule is Label2.EXCLUDED:
@@ -133,13 +131,13 @@ def build_row(
     )
 
 
-@lru_cache(maxsize=4096)  # the same few counts come up at every look, and their intervals take half a millisecond
+@lru_cache(maxsize=4096)  # every view needs the same few counts, and their intervals take half a millisecond
 def _measures(found: Confusion) -> dict[str, Measure]:
     return {name: getattr(found, name) for name in JUDGE_MEASURES}
 
 
 def build_rows(name: str, counts: Counts, clusters: ByRule | None = None, *, intervals: bool = True) -> list[Row]:
-    """The row under both rules, which are one computation where nobody says 2; ``clusters`` has its name."""
+    """Build the rows under both rules, with one computation if no case has label 2; ``clusters`` has its name."""
     own = clusters or {}
     first = build_row(name, counts, Label2.EXCLUDED, own.get((name, Label2.EXCLUDED)), intervals=intervals)
     if not first.excluded:
@@ -149,7 +147,7 @@ def build_rows(name: str, counts: Counts, clusters: ByRule | None = None, *, int
 
 
 def count_by_name(pairs: Pairs, named: Callable[[Case], str | None]) -> dict[str, Counts]:
-    """Counts of the pairs by a name of each case, in the order of first appearance; None leaves it out."""
+    """Count the pairs by the name of each case, in the order of first appearance; a case named None is left out."""
     groups: dict[str, Counts] = defaultdict(Counter)
     found = Counter((named(case), human, said) for case, human, said in pairs)
     for (name, human, said), number in found.items():
@@ -163,7 +161,7 @@ def count_together(pairs: Pairs) -> Counts:
 
 
 def averages(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> list[Average]:
-    """The plain mean of each measure over agents, under both rules; ``rows`` are not rounded yet."""
+    """Return the plain mean of each measure over agents, under both rules; ``rows`` are not rounded yet."""
     found = [_average([each for each in rows if each.human_label_2 is rule], rule, rules) for rule in Label2]
     return [round_average(each) for each in found] if rules is Rules.PUBLISHED else found
 
@@ -186,7 +184,7 @@ def _mean(values: Iterable[float | None]) -> Measure:
 
 
 def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
-    """Every annotator's blind labels against the final verdicts of reviews, then all of them as "people".
+    """Return one row for each annotator's blind labels against the final verdicts of reviews, then one for "people".
 
     Each label contributes to its final verdict, so the figures are too high: without a check, a unanimous label *is*
     the verdict. They are no upper bound: a judge can score higher if adjudicators overturned unanimous labels. Imported
@@ -223,7 +221,7 @@ def _without_review(found: Row) -> Row:
 
 
 def replace_undefined(row: Row) -> Row:
-    """Return the row with 0 for every rate whose denominator is zero; only where there are cases at all."""
+    """Return the row with 0 for every rate whose denominator is zero; unchanged if the row has no cases."""
     if not row.n:
         return row
     measures = {
@@ -238,7 +236,7 @@ def _is_coefficient(name: str) -> bool:
 
 
 def round_row(row: Row) -> Row:
-    """Round the row: no intervals, and no rate is undefined."""
+    """Round the row and drop its intervals; undefined rates become 0."""
     measures = dict(replace_undefined(row).measures)
     precision, recall = measures["precision"].value, measures["recall"].value
     if precision is not None and recall is not None:
@@ -258,6 +256,6 @@ def _round_measure(name: str, measure: Measure) -> Measure:
 
 
 def round_average(average: Average) -> Average:
-    """Round once, at the end: the mean is not one of rounded figures."""
+    """Round the average of unrounded figures, so that each figure is rounded only once."""
     values = {name: _round_measure(name, each) for name, each in average.values.items()}
     return replace(average, values=values, gap_size=_round_measure("success_rate_gap", average.gap_size))

@@ -1,4 +1,4 @@
-"""How good the agents are, by people and by judges; and judges against each other."""
+"""Success rates of agents by people and by judges, and comparisons between judges."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from evaluations.statistics import Measure, paired_difference, paired_test, rank
 from evaluations.statistics.tally import Integers
 from judges.models import Judge
 
-MOST_JUDGES = 10  # set against each other: 45 pairs
+MOST_JUDGES = 10  # that are compared with each other: 45 pairs
 Verdicts = Sequence[tuple[str, Verdict]]  # level and verdict of the cases that have one
 
 
 def standings(cases: Sequence[Case], judge: Judge | None = None, *, benchmark: str = "") -> list[Standing]:
-    """Every agent's success rate, the highest first; ``judge`` speaks for agents without a final verdict.
+    """Return every agent's success rate, the highest first; ``judge`` is used for agents without a final verdict.
 
-    Those that a judge speaks for come after all that people have decided, since a judge's rate is not theirs; last come
-    those without any verdict.
+    Agents rated by the judge come after all agents rated by people, because the rates are not comparable. Agents
+    without any verdict come last.
     """
     by_agent = _by_agent(cases)
     open_ones = [case for own in by_agent.values() if not _decided(own) for case in own]
@@ -84,10 +84,10 @@ def _best_first(standing: Standing) -> tuple[Any, ...]:
 
 
 def ranking(pairs: Pairs, rule: Label2) -> Measure:
-    """Return Kendall's tau-b of the agents' success rates by people and by a judge, from the result of `paired`.
+    """Return Kendall's tau-b of the agents' success rates by people and by a judge, from the result of `pair_cases`.
 
-    Both rates of an agent are those of the same cases, that people have decided and the judge has scored, under that
-    rule for label 2. Agents without any are left out. The interval draws tasks.
+    Both rates of an agent cover the same cases: decided by people and scored by the judge, under that rule for label 2.
+    Agents without such cases are left out. The interval draws tasks.
     """
     scored = [
         (case, human is Verdict.SUCCESS, said is Answer.SUCCESS)
@@ -106,14 +106,14 @@ def ranking(pairs: Pairs, rule: Label2) -> Measure:
     return ranking_by_task(people, judge, cases)
 
 
-# --- judge against judge ---------------------------------------------------------------------------------------------
+# --- pairs of judges -------------------------------------------------------------------------------------------------
 
 RIGHT, WRONG, SILENT = 0, 1, -1
 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A judge, and for each decided case (n,) whether it says what people do, or nothing usable."""
+    """A judge, with one mark for each decided case (n,): same as people, different, or not scored."""
 
     judge: str
     marks: Integers
@@ -131,10 +131,10 @@ def versus(
     benchmark: str = "",
     said: Mapping[int, Mapping[Key, Judged]] | None = None,
 ) -> list[Versus]:
-    """Every two of these judges against each other, on whether they say success where people do, under both rules.
+    """Compare every two of these judges, on whether they say success where people do, under both rules.
 
-    The judge with the highest agreement stands first, and only `MOST_JUDGES` of them take part. ``said`` is what
-    `judged` found, by the primary key of the judge, where the caller has it already.
+    The judge with the highest agreement comes first, and only the first `MOST_JUDGES` take part. ``said`` is the result
+    of `find_judgments` by primary key of the judge, if the caller has it already.
     """
     if said is None:
         said = {judge.pk: find_judgments(judge, cases, benchmark=benchmark) for judge in judges}
@@ -164,7 +164,7 @@ def _marks(decided: Sequence[Case], said: Mapping[Key, Judged]) -> Integers:
 
 
 def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept: NDArray[np.bool_]) -> Versus:
-    """On the cases that are ``kept`` (n,) and both have scored; ``tasks`` (n,) says which ones hang together."""
+    """Compare on the ``kept`` (n,) cases that both have scored; equal ``tasks`` (n,) mean dependent cases."""
     shared = kept & (first.marks != SILENT) & (second.marks != SILENT)
     clusters, _ = count_cells(tasks[shared], (2 * first.marks + second.marks)[shared], 4)
     both, first_only, second_only, neither = clusters.sum(axis=0).tolist()
@@ -182,7 +182,7 @@ def _versus(first: _Marked, second: _Marked, rule: Label2, tasks: Integers, kept
         p=test.p,
         exact=test.exact,
         difference=paired_difference(both, first_only, second_only, neither, clusters=clusters),
-        same=wilson(both + neither, int(clusters.sum()), same),  # two verdicts: who is wrong with another says the same
+        same=wilson(both + neither, int(clusters.sum()), same),  # verdicts are binary: two wrong judges agree
         by_task=test.by_task,
         permutations=test.permutations,
     )

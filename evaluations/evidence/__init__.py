@@ -1,1 +1,1 @@
-"""Evidence bundles: what a submission rests on, in one signed file that anybody can check offline."""
+"""Evidence bundles: the evidence of a submission in one signed file that anybody can check offline."""

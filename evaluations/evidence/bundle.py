@@ -26,7 +26,7 @@ from evaluations.verifier.checking import claims
 from evaluations.verifier.contents import CRATE, PICTURES, schema_files
 from evaluations.verifier.documents import LINES, MANIFEST, OF_JUDGES, SIGNATURE, VALUES, Bundle, Document
 
-AT_ONCE = 1 << 20  # bytes in memory of a picture or attachment
+AT_ONCE = 1 << 20  # bytes of an image or attachment in memory
 STREAMED = "trajectories.jsonl"
 
 Chunks = Callable[[], Iterable[bytes]]
@@ -34,7 +34,7 @@ Chunks = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file of a bundle. Of what comes from the store ``stored`` is the SHA-256 and size that it must have."""
+    """A file of a bundle. For a file from the store, ``stored`` is its expected SHA-256 and size."""
 
     path: str
     chunks: Chunks
@@ -42,7 +42,7 @@ class Member:
 
 
 def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
-    """The documents with figures and claims: all that is in the texts of a bundle."""
+    """Return the documents with figures and claims: the content of all texts of a bundle."""
     bundle = documents(submission, judges=judges, screenshots=pictures)
     bundle.agreement = agreement(submission)
     bundle.comparison = (comparison(submission) or {"judges": []}) if judges else None
@@ -51,7 +51,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
 
 
 def members(submission: Submission, bundle: Bundle) -> list[Member]:
-    """Every file but those that list the others, in the order of `companions.PARTS`."""
+    """Return all files except those that list the others, in the order of `companions.PARTS`."""
     files = from_store(submission) if bundle.submission["contents"]["screenshots"] == "files" else []
     texts = _texts(submission, bundle)
     paths = {"README.md", STREAMED, *texts, *(member.path for member in files)}
@@ -63,7 +63,7 @@ def members(submission: Submission, bundle: Bundle) -> list[Member]:
 
 
 def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
-    """Every text but README.md and the trajectories."""
+    """Return every text except README.md and the trajectories."""
     left_out = OF_JUDGES if bundle.runs is None else ()
     found = {
         name: b"".join(map(canonical_line, getattr(bundle, field)))
@@ -73,7 +73,7 @@ def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
     found |= {
         name: as_text(_value(field, getattr(bundle, field))) for name, field in VALUES.items() if name not in left_out
     }
-    # The very file of the other export, whose keys have an order of their own.
+    # The same file as the other export, with its own order of keys.
     found["human-label.json"] = human_label(submission, missing_for_export(submission))
     found["reports/report.html"] = render_report(bundle).encode()
     found["verify.py"] = single_file().encode()
@@ -81,7 +81,7 @@ def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
 
 
 def _value(field: str, value: Any) -> Any:
-    """People and claims are lists in an object, so that the documents can grow."""
+    """Put people and claims into an object, so that the documents can be extended."""
     return {field: value} if field in ("people", "claims") else value
 
 
@@ -93,11 +93,11 @@ def canonical_line(document: Document) -> bytes:
     return canonical_json(document).encode() + b"\n"
 
 
-# --- out of the store ------------------------------------------------------------------------------------------------
+# --- files from the store --------------------------------------------------------------------------------------------
 
 
 def from_store(submission: Submission) -> list[Member]:
-    """Covered pictures in place of their originals, which are in no file then: not as an attachment either."""
+    """Return the stored files. Redacted images replace their originals, which are left out, also as attachments."""
     covered = redactions.find_current(submission)
     found = []
     for picture in trajectories.pictures(submission):
@@ -120,7 +120,7 @@ def _stored(path: str, sha256: str, size: int) -> Member:
 
 
 def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
-    """The bytes of a stored file; ExportStopped where it is gone, or is not what its name says."""
+    """Yield the bytes of a stored file; ExportStopped if it is missing, or differs from its digest."""
     taken, hashed = 0, hashlib.sha256()
     try:
         with screenshots.open_unverified(sha256) as stream:
@@ -133,18 +133,18 @@ def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
         says = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise ExportStopped(f"{path} cannot be read from the image store: {says.rstrip('.')}.") from error
     if (taken, hashed.hexdigest()) != (size, sha256):
-        raise ExportStopped(f"{path} is damaged in the image store: its bytes have another SHA-256 than its name.")
+        raise ExportStopped(f"{path} is damaged in the image store: its SHA-256 differs from its name.")
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 NOT_STATED = "status_not_stated"
-LEFT_OUT = ("scope", "groups", "informed")  # keys of the product's figures
-HINTS = ("competence", "trust")  # estimates for QA; nobody can compute them again without NumPy
+LEFT_OUT = ("scope", "groups", "informed")  # keys of `agreement --json`
+HINTS = ("competence", "trust")  # estimates for QA; they cannot be recomputed without NumPy
 
 
 def agreement(submission: Submission) -> Document:
-    """reports/agreement.json: `agreement --submission ID --json` without scope, groups, hints and informed opinions."""
+    """Return reports/agreement.json: `agreement --submission ID --json` without `LEFT_OUT` and `HINTS`."""
     found = agreeing.agreement(cases.of_submission(submission), scope="")
     verified = {name: each for name, each in found.overall.coefficients.items() if COEFFICIENTS[name].verified}
     stated = replace(found, overall=replace(found.overall, coefficients=verified)).as_json()
@@ -155,10 +155,10 @@ def agreement(submission: Submission) -> Document:
 
 
 def comparison(submission: Submission) -> Document | None:
-    """reports/comparison.json; None where no judge has said, or failed to say, anything of these trajectories.
+    """Return reports/comparison.json; None if no judge has judged, or failed on, any of these trajectories.
 
-    Judges by name, the newest version first, each as ``name@version``; rows as those of `compare --json`. A judge
-    has ``status_not_stated`` if some decided cases have a verdict that its reply does not state.
+    Judges are sorted by name, the newest version first, each as ``name@version``; rows are those of `compare --json`. A
+    judge has ``status_not_stated`` if some decided cases have a verdict that its reply does not state.
     """
     found, slug = cases.of_submission(submission), submission.benchmark.slug
     judges = []

@@ -21,40 +21,40 @@ MEDIA_TYPES = {
 }
 CRATE_CONTEXT = ["https://w3id.org/ro/crate/1.1/context", {"sha256": "https://schema.org/sha256"}]
 
-# The files of a bundle, in the order in which they are written, and what each says; folders end in a slash.
+# The files of a bundle in their order, with a description; folders end in a slash.
 PARTS = {
     README: "This text.",
-    "submission.json": "What was submitted, under which rules, and the head of its chain of events.",
-    "protocol.json": "The protocol that labels follow, with the wording of everything that could be chosen.",
-    "catalogue.jsonl": "Every task of the benchmark with its key points, as they were at the freeze.",
-    "import-report.json": "What was accepted and refused when the trajectories were imported.",
-    "trajectories.jsonl": "What the agent did: every step, with the SHA-256 of its screenshot.",
-    "people.json": "Who took part: pseudonyms with role and dates. A annotate, Q adjudicate, M maintain.",
-    "labels.jsonl": "Every label with its reasons, and every revision of it.",
-    "informed.jsonl": "What annotators were shown of judges after their own label, and what they said then.",
-    "flags.jsonl": "Where an annotator asked an adjudicator for a look.",
-    "reports.jsonl": "What people reported to maintainers, and the answers.",
-    "releases.jsonl": "Trajectories that annotators gave back, and why.",
-    "draws.jsonl": "The draws of spot checks: anybody can repeat them from their seeds.",
-    "adjudications.jsonl": "Every decision of an adjudicator, the labels it was about, and what it changed.",
-    "reopenings.jsonl": "Final verdicts that a maintainer had decided again, and why.",
-    "final-verdicts.jsonl": "The outcome of every task, and what it rests on.",
-    "human-label.json": "The same in the published form of Online-Mind2Web.",
-    "events.jsonl": "The chain of events: each names the hash of the one before.",
+    "submission.json": "The submission, its rules, and the head of its chain of events.",
+    "protocol.json": "The protocol of the labels, with the wording of all options.",
+    "catalogue.jsonl": "All tasks of the benchmark with their key points at the freeze.",
+    "import-report.json": "What the import of the trajectories accepted and rejected.",
+    "trajectories.jsonl": "The agent's steps, with the SHA-256 of each screenshot.",
+    "people.json": "Members: pseudonyms with role and dates. A annotator, Q adjudicator, M maintainer.",
+    "labels.jsonl": "All labels with their reasons, and all revisions.",
+    "informed.jsonl": "Judgments shown to annotators after their own label, and their answers.",
+    "flags.jsonl": "Flags of annotators for an adjudicator.",
+    "reports.jsonl": "Reports to maintainers, and the answers.",
+    "releases.jsonl": "Trajectories that annotators declined, and why.",
+    "draws.jsonl": "The draws of spot checks, reproducible from their seeds.",
+    "adjudications.jsonl": "All decisions of adjudicators, the labels before them, and their changes.",
+    "reopenings.jsonl": "Final verdicts that a maintainer reopened, and why.",
+    "final-verdicts.jsonl": "The outcome of every task, and its basis.",
+    "human-label.json": "The same in the published format of Online-Mind2Web.",
+    "events.jsonl": "The chain of events: each has the hash of the one before.",
     "anchors.jsonl": "Where heads of that chain were published.",
-    "redactions.jsonl": "Screenshots of which parts are covered, and why.",
+    "redactions.jsonl": "Screenshots with covered parts, and why.",
     "judges/runs.jsonl": "Runs of automatic judges. Judges decide nothing.",
-    "judges/judgments.jsonl": "What these judges said.",
-    "reports/agreement.json": "How far the annotators agree.",
-    "reports/comparison.json": "How far judges agree with the final verdicts.",
-    "reports/report.html": "Both as a page for a browser.",
-    "claims.json": "What was found when the bundle was made; verify.py finds it again.",
-    "schemas/": "JSON Schemas of these documents; of those with many lines, for each line.",
-    VERIFIER: "The program that checks all of this. It needs Python 3.10 and nothing else.",
-    "screenshots/": "The pictures by their SHA-256. A covered one has the original's name and .redacted.png.",
-    "attachments/": "Other files that came with trajectories, by their SHA-256.",
+    "judges/judgments.jsonl": "The judgments of these judges.",
+    "reports/agreement.json": "Agreement of the annotators.",
+    "reports/comparison.json": "Agreement of judges with the final verdicts.",
+    "reports/report.html": "Both as a web page.",
+    "claims.json": "The findings when the bundle was created; verify.py computes them again.",
+    "schemas/": "JSON Schemas of these documents, or of each line of documents with many lines.",
+    VERIFIER: "The program that checks all of this. It needs only Python 3.10.",
+    "screenshots/": "The screenshots, named by SHA-256. A covered one has the original's name and .redacted.png.",
+    "attachments/": "Other files of the trajectories, named by SHA-256.",
     CRATE: "The list of files as RO-Crate 1.1.",
-    MANIFEST: "SHA-256 and size of every file but itself and its signature.",
+    MANIFEST: "SHA-256 and size of every file except this one and its signature.",
     SIGNATURE: "The Ed25519 signature over the bytes of MANIFEST.json.",
 }
 
@@ -69,7 +69,7 @@ def part_of(path: str) -> str | None:
 
 
 def build_crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
-    """The metadata; ``files`` are all but itself, manifest and signature.
+    """Return the metadata; ``files`` are all files except the metadata, manifest and signature.
 
     The manifest lists this file with its digest, so neither manifest nor signature has a size or digest here.
     """
@@ -82,8 +82,10 @@ def build_crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
         "@id": "./",
         "@type": "Dataset",
         "name": f"Evidence of {name}",
-        "description": f"How {submission['trajectories']} trajectories of {submission['agent']} were judged by people: "
-        "labels, adjudications, spot checks, the chain of events, and a program that checks them.",
+        "description": (
+            f"How people judged {submission['trajectories']} trajectories of {submission['agent']}: labels, "
+            "adjudications, spot checks, the chain of events, and a program that checks them."
+        ),
         "datePublished": submission["frozen_at"] or last,
         "identifier": submission["chain"]["head"],
         "license": {"@id": "#license"},
@@ -100,7 +102,10 @@ def build_crate(bundle: Bundle, files: Iterable[Listed]) -> Document:
         "@id": "#license",
         "@type": "CreativeWork",
         "name": "See the benchmark",
-        "description": "Tasks and their use are under the terms of the benchmark, all else under those of the maker.",
+        "description": (
+            "Tasks and their use are under the terms of the benchmark, everything else under the terms of "
+            "the submitter."
+        ),
     }
     agent = {"@id": "#agent", "@type": "SoftwareApplication", "name": submission["agent"]}
     benchmark = {"@id": "#benchmark", "@type": "CreativeWork", "name": submission["benchmark_name"]}
@@ -114,7 +119,7 @@ def _crate_file(path: str, sha256: str, size: int) -> Document:
         "@id": path,
         "@type": "File",
         "name": path.rpartition("/")[2],
-        "description": PARTS.get(part_of(path) or "", "No file of this format."),
+        "description": PARTS.get(part_of(path) or "", "This file is not part of the format."),
         "contentSize": str(size),
         "encodingFormat": media_type(path),
         "sha256": sha256,
@@ -122,7 +127,7 @@ def _crate_file(path: str, sha256: str, size: int) -> Document:
 
 
 def crate_digest(bundle: Bundle, files: Iterable[Listed]) -> str:
-    """SHA-256 of the metadata as they are written, in hex, without all of the text in memory."""
+    """Return the SHA-256 of the written metadata, in hex, without the whole text in memory."""
     hashed = hashlib.sha256()
     for piece in INDENTED.iterencode(build_crate(bundle, files)):
         hashed.update(piece.encode())
@@ -162,12 +167,12 @@ LIMITS_IN_WORDS = f"## What it cannot prove\n\n{CANNOT}\n\nIt does show that {PR
 def build_readme(submission: Document, paths: Collection[str]) -> bytes:
     title = f"# {_plain_line(submission['agent'])} on {_plain_line(submission['benchmark_name'])}\n"
     says = (
-        "An evidence bundle of WebVerdict: what an agent did, what people said about it and why, and how that became "
-        "one verdict for each task.\n"
+        "An evidence bundle of WebVerdict: the agent's actions, the labels of people with their reasons, "
+        "and how they became one verdict per task.\n"
     )
     present = set(map(part_of, paths))
     rows = [f"| `{path}` | {what} |" for path, what in PARTS.items() if path in present]
-    files = "\n".join(["## Files\n", "| file | what it holds |", "|---|---|", *rows]) + "\n"
+    files = "\n".join(["## Files\n", "| file | content |", "|---|---|", *rows]) + "\n"
     blocks = [title, says, _standing_in_words(submission), files, TO_CHECK, LIMITS_IN_WORDS]
     return "\n".join(blocks).encode()
 
@@ -181,7 +186,7 @@ def _standing_in_words(submission: Document) -> str:
         f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",
     ]
     if submission["contents"]["screenshots"] == "digests":
-        lines.append("- without pictures and attachments: only their SHA-256 are here")
+        lines.append("- without screenshots and attachments: only their SHA-256 are included")
     if submission["partial"]:
         missing = plural(len(submission["missing"]), "thing is", "things are")
         lines.append(f"- **partial**: {missing} missing; `submission.json` lists what")
@@ -189,6 +194,6 @@ def _standing_in_words(submission: Document) -> str:
 
 
 def _plain_line(text: str) -> str:
-    """A name that cannot be taken for markup."""
+    """Escape a name so that it cannot be read as markup."""
     plain = " ".join(text.split())
     return "".join(f"\\{letter}" if letter in "\\`*_[]<>#|!" else letter for letter in plain)

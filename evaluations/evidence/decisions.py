@@ -1,8 +1,7 @@
-"""Documents of labels with their reasons, and of everything else that a verdict depends on.
+"""Documents of labels with their reasons, and of all other records that a verdict depends on.
 
-Facts are those of `annotation.workflow.facts`, over which the events have their digests. ``people`` is the pseudonym
-of each member by primary key: no document has anything else of a person. Every function asks a fixed number of
-queries.
+Facts are those of `annotation.workflow.facts`, whose digests are in the events. ``people`` is the pseudonym of each
+member by primary key: documents contain nothing else about a person. Every function runs a fixed number of queries.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from evaluations.verifier.documents import Document
 
 Pseudonyms = dict[int, str]
 PARTS = (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER)
-COLUMNS: dict[type, tuple[str, ...]] = {  # of rows that a bundle has as they are; `auditing.history` reads them
+COLUMNS: dict[type, tuple[str, ...]] = {  # columns that a bundle copies; `auditing.history` reads them
     Flag: ("task_id", "annotator", "note", "flagged_at"),
     Report: ("task_id", "reporter", "kind", "note", "reported_at", "settled_at", "settled_by", "answer"),
     Release: ("task_id", "annotator", "reason", "released_at", "lifted_at"),
@@ -54,7 +53,7 @@ BY = {State.UNANIMOUS: "unanimous", State.ADJUDICATED: "adjudication"}
 
 
 def members(submission: Submission) -> list[Document]:
-    """Everybody who has a part in the review, by pseudonym: A2 before A10."""
+    """Return all members of the review, by pseudonym: A2 before A10."""
     rows = submission.memberships.filter(role__in=PARTS)
     return [
         {
@@ -99,7 +98,7 @@ def informed(submission: Submission, people: Pseudonyms) -> list[Document]:
 
 
 def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
-    """The decided ones. Labels cannot change once one is opened, so the current ones are those it decided about."""
+    """Return the decided ones. Labels cannot change once one is opened, so the current labels were decided about."""
     said = _load_verdicts(submission, people)
     rows = _of(Adjudication, submission).filter(decided_at__isnull=False)
     rows = rows.select_related("trajectory__task").prefetch_related("findings__key_point")
@@ -115,7 +114,7 @@ def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
 
 
 def rows_as_they_are(model: type[Model], submission: Submission, people: Pseudonyms) -> list[Document]:
-    """Every row of a model of `COLUMNS`, in the order of `ORDER`."""
+    """Return every row of a model of `COLUMNS`, in the order of `ORDER`."""
     if model is Redaction:
         rows = Redaction.objects.filter(submission=submission)
     else:
@@ -128,7 +127,7 @@ def _columns(row: Any, people: Pseudonyms) -> Document:
 
 
 def _column(row: Any, name: str, people: Pseudonyms) -> Any:
-    """A task by its id, a person by pseudonym, a time in text; an answer that was not given is null."""
+    """Return a task by its id, a person by pseudonym, a time as text; null for an empty answer."""
     if name == "task_id":
         return row.trajectory.task.external_id
     if hasattr(row, f"{name}_id"):
@@ -162,7 +161,7 @@ def final_verdicts(submission: Submission) -> list[Document]:
 
 
 def _load_verdicts(submission: Submission, people: Pseudonyms) -> dict[int, dict[str, int]]:
-    """The verdict of each annotator on each trajectory, by its primary key."""
+    """Return the verdict of each annotator on each trajectory, by its primary key."""
     columns = ("assignment__trajectory", "assignment__annotator", "verdict")
     rows = current_labels().filter(assignment__trajectory__submission=submission)
     found: dict[int, dict[str, int]] = defaultdict(dict)
@@ -172,7 +171,7 @@ def _load_verdicts(submission: Submission, people: Pseudonyms) -> dict[int, dict
 
 
 def _changed(said: dict[str, int], verdict: int | None) -> Document:
-    """The labels before an adjudication, and whether it decided otherwise."""
+    """Return the labels before an adjudication, and whether it differs from their majority."""
     most = [each for each, times in Counter(said.values()).items() if 2 * times > len(said)]
     majority = most[0] if most else None
     return {"labels": said, "majority": majority, "changed": None if majority is None else verdict != majority}

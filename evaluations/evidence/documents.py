@@ -1,4 +1,4 @@
-"""The documents of an evidence bundle from the rows, exactly as docs/evidence.md says."""
+"""The documents of an evidence bundle, built from the rows as docs/evidence.md specifies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evaluations.models import Anchor
 from evaluations.verifier.documents import Bundle, Document, summary
 from evaluations.verifier.shapes import FORMAT
 
-SUBMISSION_COLUMNS = (  # that a bundle has as they are; `auditing.importing` reads them
+SUBMISSION_COLUMNS = (  # columns that a bundle copies; `auditing.importing` reads them
     "attempt",
     "digest",
     "protocol_version",
@@ -29,10 +29,10 @@ SUBMISSION_COLUMNS = (  # that a bundle has as they are; `auditing.importing` re
 
 
 def documents(submission: Submission, judges: bool = True, screenshots: str = "files") -> Bundle:
-    """Everything that claims are computed from; claims and figures are not filled in.
+    """Return everything that claims are computed from, without claims and figures.
 
-    The number of queries does not grow with the trajectories, and of those only summaries are kept. With ``judges``
-    it grows with the number of judges. ``screenshots`` is "files" or "digests".
+    The number of queries does not depend on the number of trajectories, and only their summaries stay in memory. With
+    ``judges`` it depends on the number of judges. ``screenshots`` is "files" or "digests".
     """
     missing = missing_for_export(submission)
     people = decisions.pseudonyms(submission)
@@ -66,7 +66,7 @@ def documents(submission: Submission, judges: bool = True, screenshots: str = "f
 
 
 def human_label(submission: Submission, missing: list[Problem]) -> bytes:
-    """The very file of `export_submission --format human-label`."""
+    """Return the same file as `export_submission --format human-label`."""
     return b"".join(exports_labels.human_label(submission, missing))
 
 
@@ -115,9 +115,9 @@ def _submission(submission: Submission, events: list[Document], number: int, mis
 
 
 def _anchors(submission: Submission) -> list[Document]:
-    """Where the head was published; what was tried and not done is no evidence.
+    """List where the head was published; failed attempts are not evidence.
 
-    Hosts and addresses stay here: of our own the place is what the settings call it.
+    Hosts and addresses are left out: places of this instance have the names in the settings.
     """
     called = {
         Anchor.Method.FILE: "file",

@@ -1,6 +1,6 @@
 """Documents of judge runs and judgments of a submission.
 
-Nothing here tells where a judge's model was asked or who ran it: no endpoint, no address, no account.
+They do not reveal where a judge's model was called or who ran it: no endpoint, no address, no account.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from evaluations.verifier.documents import Document
 from evaluations.verifier.rules import IMPORTED_RUN
 from judges.models import Judge, JudgeRun, Judgment, RunItem
 
-WITH_ADDRESSES = ("sites", "environments")  # parameters that hold where sites were found
+WITH_ADDRESSES = ("sites", "environments")  # parameters with the addresses of sites
 ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>)\]]+", re.IGNORECASE)
 
-# Addresses without a scheme; four numbers behind a letter and a slash, or behind "version", are a version.
+# Addresses without a scheme; four numbers after a letter and a slash, or after "version", are a version.
 _IPV4 = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
 _PORT = r":[0-9]{1,5}"
 _NUMBERS = re.compile(rf"(?<![\w.]){_IPV4}{_PORT}(?!\w)|(?<![\w.])(?<!\w/)(?<!ersion ){_IPV4}(?!\w|\.[0-9])")
@@ -34,15 +34,15 @@ _IPV6 = re.compile(
     re.IGNORECASE,
 )
 _HOST = re.compile(r"(?<![\w.-])([\w-]+(?:\.[\w-]+)*):([0-9]{1,5})(?!\w)")
-SHORTEST_PORT = 4  # digits behind one word: "step:12" is no machine
+SHORTEST_PORT = 4  # digits after a single word: "step:12" is not a machine
 
 Runs = list[tuple[Judge, JudgeRun | None]]
 
 
 def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Document]]:
-    """The lines of judges/runs.jsonl and judges/judgments.jsonl; tests of a judge are left out.
+    """Return the lines of judges/runs.jsonl and judges/judgments.jsonl, without test runs.
 
-    Runs come as they were made, then a run without times for every judge whose judgments were imported, by name.
+    Runs are in the order of creation; then one run without times for each judge with imported judgments, by name.
     """
     found = cases.of_submission(submission)
     judges = list_judges(found)
@@ -63,13 +63,13 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
 
 
 def without_addresses(reason: str) -> str:
-    """A reason without addresses of machines: with a scheme, an IP with or without a port, a host with a port."""
+    """Remove addresses of machines: with a scheme, an IP with or without a port, a host with a port."""
     reason = _NUMBERS.sub("(address)", ADDRESS.sub("(address)", reason))
     return _HOST.sub(_not_a_host, _IPV6.sub(_not_an_ip, reason))
 
 
 def _not_an_ip(found: re.Match[str]) -> str:
-    """Times, and names with two colons, are none."""
+    """Keep times, and names with two colons: they are not IP addresses."""
     try:
         ipaddress.ip_address(found[1] or found[2])
     except ValueError:
@@ -85,7 +85,7 @@ def _not_a_host(found: re.Match[str]) -> str:
 
 
 def _find_counted(judges: Iterable[Judge], found: list[Case]) -> tuple[set[int], set[tuple[int, int]]]:
-    """The judgments that a comparison takes, and judge and trajectory where it takes a failure of the judge."""
+    """Return the judgments that a comparison counts, and (judge, trajectory) of the failures that it counts."""
     judgments, errors = set(), set()
     for judge in judges:
         for key, told in find_judgments(judge, found).items():
@@ -97,7 +97,7 @@ def _find_counted(judges: Iterable[Judge], found: list[Case]) -> tuple[set[int],
 
 
 def _runs(submission: Submission, imported: Iterable[Judge]) -> Runs:
-    """The runs here, and one without times for each judge that has judgments from elsewhere, whether or not it ran."""
+    """Return the runs here, then one without times for each judge with imported judgments, even if it also ran here."""
     made = JudgeRun.objects.filter(submission=submission, test=False).select_related("judge")
     here: Runs = [(run.judge, run) for run in made.order_by("pk")]
     elsewhere = {judge.pk: judge for judge in imported}.values()
@@ -105,16 +105,16 @@ def _runs(submission: Submission, imported: Iterable[Judge]) -> Runs:
 
 
 def _judgments(submission: Submission, counted: set[int]) -> Iterable[Judgment]:
-    """Those of runs here, and the imported ones that speak of these trajectories."""
+    """Return the judgments of runs here, and the imported ones about these trajectories."""
     linked = Q(item=None) & (Q(trajectory__submission=submission) | Q(pk__in=sorted(counted)))
     found = Judgment.objects.filter(_made_here(submission) | linked)
     return found.select_related("judge", "task", "item").order_by("pk").defer("response")
 
 
 def reasons(submission: Submission) -> Iterator[tuple[int, str, str]]:
-    """The judge, the task and the reason, as it is written, of every judgment that may be among the lines.
+    """Yield judge, task and reason, as exported, of every judgment that may become a line.
 
-    Imported ones that are linked to nothing are all here, whether or not a comparison takes them; one query.
+    Imported judgments without a link are all included, whether or not a comparison counts them. One query.
     """
     shown = Trajectory.objects.filter(submission=submission)
     elsewhere = Q(trajectory=None) | Q(trajectory__submission__practice=True)
@@ -137,7 +137,7 @@ def _failed(submission: Submission) -> Iterable[RunItem]:
 
 
 def _place(row: Judgment, position: dict[int | None, int], found: list[Case]) -> int:
-    """The place of the trajectory that a judgment speaks of, by its task where it names none."""
+    """Return the position of the judgment's trajectory; without a trajectory, by its task."""
     if row.trajectory_id in position:
         return position[row.trajectory_id]
     return next(number for number, case in enumerate(found) if case.task_id == row.task.external_id)
@@ -160,7 +160,7 @@ def _run(number: int, judge: Judge, run: JudgeRun | None) -> Document:
         **facts,
         "prompts": judge.prompts,
         "prompts_digest": judge.prompts_digest,
-        # Also of a judge that came in a bundle, out of which its submitter had taken something.
+        # A judge from a bundle also counts if its submitter had removed something.
         "withheld": digest(facts | {"prompts": judge.prompts_digest}) != judge.fingerprint,
         "repeat": run.repetitions if run else None,
         "started_at": instant(run.started_at) if run else None,
@@ -180,7 +180,7 @@ def _judgment(number: int, row: Judgment, counts: bool) -> Document:
 
 
 def _error(number: int, item: RunItem, task_id: str, counts: bool) -> Document:
-    """A failure of a judge. Its reason names machines and stays here."""
+    """Return the line of a judge's failure, without its reason, which names machines."""
     judge = item.run.judge
     return _line(number, judge, judge.fingerprint, task_id, item.repetition, counts) | {"error": True}
 
@@ -199,7 +199,7 @@ def _line(number: int, judge: Judge, fingerprint: str, task_id: str, repetition:
 
 
 def _parameters(given: Any) -> Any:
-    """The parameters with addresses taken out; one that had some is null."""
+    """Return the parameters without addresses; the whole parameter is null for `WITH_ADDRESSES`."""
     if isinstance(given, dict):
         return {name: None if name in WITH_ADDRESSES and value else _parameters(value) for name, value in given.items()}
     if isinstance(given, list):
@@ -208,5 +208,5 @@ def _parameters(given: Any) -> Any:
 
 
 def _without_place(model: str) -> str:
-    """A model without the folder or host that it was loaded from."""
+    """Return the name of a model without its folder or host."""
     return model.rsplit("/", 1)[-1] if model.startswith(("/", ".")) or "://" in model else model

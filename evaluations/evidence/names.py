@@ -1,9 +1,9 @@
 """Find names of members, e-mail and IP addresses in the texts of a bundle.
 
-A bundle is built of pseudonyms, but reasons are free text, and somebody gave names to agents, benchmarks and judges,
-and judges say why they have no verdict. All of that is searched for the user name, first name, last name and e-mail
-address of every member, and for e-mail and IP addresses of anybody (`annotation.names` says how); what the agent did
-(task texts, answers, pages) is not.
+A bundle has pseudonyms, but people write reasons and names of agents, benchmarks and judges, and judges write why they
+have no verdict. All these texts are searched for the user name, first name, last name and e-mail address of every
+member, and for any e-mail and IP addresses (see `annotation.names`). Content of the task and the agent's work (task
+texts, answers, pages) is not searched.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from judges.models import Judge
 
 
 def named(submission: Submission, judges: bool = True) -> list[Problem]:
-    """Every place where people wrote a member's name, or an e-mail or IP address, into what a bundle holds.
+    """Return all places with a member's name, or an e-mail or IP address, in the texts of a bundle.
 
-    ``where`` is such as ``label of A1 on task_0003``; the message never repeats what was found. The number of queries
-    does not grow with the submission. ``judges`` as `documents`: without them their names are in events alone.
+    ``where`` is such as ``label of A1 on task_0003``; the message never repeats the name. The number of queries does
+    not depend on the submission's size. ``judges`` as in `documents`: without them, names of judges are only in events.
     """
     names = compile_names(Person.objects.filter(memberships__submission=submission), find_ordinary_words(submission))
     of_judges = chain(_of_judges(submission), _of_judgments(submission)) if judges else ()
@@ -44,12 +44,12 @@ def named(submission: Submission, judges: bool = True) -> list[Problem]:
 
 
 def _problem(where: str) -> Problem:
-    message = f"The {where} holds a person's name, an e-mail address or an IP address."
+    message = f"The {where} contains a person's name, an e-mail address or an IP address."
     return Problem("name_in_text", message, where)
 
 
 def _around(submission: Submission) -> Iterator[PlacedTexts]:
-    """Names that people gave to what a bundle is about, and what the import said of their files."""
+    """Yield the names of agent, benchmark and practice set, and the messages of the import about its files."""
     practice = ("practice_set__agent__name", "practice_set__benchmark__slug")
     given = Submission.objects.values("agent__name", "benchmark__slug", "benchmark__name", *practice, "import_report")
     row = given.get(pk=submission.pk)
@@ -61,8 +61,8 @@ def _around(submission: Submission) -> Iterator[PlacedTexts]:
 
 
 def _of_judges(submission: Submission) -> Iterator[PlacedTexts]:
-    """The words of the lines of judges/runs.jsonl, with those of judges that came in a bundle; addresses are taken out
-    of these when they are written."""
+    """Yield the texts of judges/runs.jsonl, including judges that came in a bundle, without the addresses, which the
+    export removes."""
     here = Q(runs__submission=submission, runs__test=False)
     imported = Q(judgments__item=None, judgments__agent=submission.agent_id)
     imported &= Q(judgments__task__benchmark=submission.benchmark_id)
@@ -74,11 +74,11 @@ def _of_judges(submission: Submission) -> Iterator[PlacedTexts]:
 
 
 def _of_judgments(submission: Submission) -> Iterator[PlacedTexts]:
-    """Why judgments have no verdict: a model, a program or whoever made a file wrote that."""
+    """Yield why judgments have no verdict: text by a model, a program or the author of an imported file."""
     for judge, task_id, reason in reasons(submission):
         yield f"reason of judge {judge} on {task_id}", (reason,)
 
 
 def _model(name: str) -> str:
-    """A model that was loaded from a folder or an address is stated by the last part of it alone."""
+    """Return only the last part of the name of a model that was loaded from a folder or an address."""
     return name.rpartition("/")[2] if name.startswith(("/", ".")) or "://" in name else name

@@ -41,7 +41,7 @@ class Look:
 
 
 def claims(submission: Submission) -> list[Finding]:
-    """Every claim of docs/evidence.md, in that order; only for who may see labels."""
+    """Return every claim of docs/evidence.md, in that order; only for people who may see labels."""
     return computed(documents(submission, judges=False))
 
 
@@ -82,7 +82,7 @@ def compute(submission: Submission) -> None:
 
 
 def chain(submission: Submission) -> Document:
-    """The chain of events as submission.json names it: id, number of events, and head."""
+    """Return the chain of events as in submission.json: id, number of events, and head."""
     hashes = Event.objects.filter(submission=submission).order_by("sequence").values_list("hash", flat=True)
     number = hashes.count()
     return {"id": hashes[0], "events": number, "head": hashes.reverse()[0]} if number else dict(NO_EVENTS)

@@ -1,7 +1,7 @@
 """Documents of trajectories, their files, and the catalogue of tasks.
 
-Lines of trajectories are made one after the other out of two queries, whatever their number: a submission of thousands
-of steps is never in memory as a whole.
+Lines of trajectories are built one by one from two queries in total: a submission with thousands of steps is never
+completely in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from annotation.models import Attachment, Screenshot, Step, Submission, Trajecto
 from annotation.workflow.facts import catalogue_facts
 from evaluations.verifier.documents import Document
 
-# Columns that a bundle has as they are; `auditing` reads them.
+# Columns that a bundle copies; `auditing` reads them.
 TASK_COLUMNS = ("version", "text", "website", "reference_length", "level")
 TRAJECTORY_COLUMNS = (
     "position",
@@ -32,7 +32,7 @@ TRAJECTORY_COLUMNS = (
 STEP_COLUMNS = ("index", "action", "thought", "warnings")
 STEP_TEXTS = ("url", "status", "file_name")  # null if empty
 SCREENSHOT_COLUMNS = ("sha256", "size", "width", "height", "media_type")
-AT_ONCE = 200  # rows that a query hands over at a time
+AT_ONCE = 200  # rows that a query loads at a time
 
 
 class Picture(NamedTuple):
@@ -59,9 +59,9 @@ def lines(submission: Submission) -> Iterator[Document]:
 
 
 def pictures(submission: Submission) -> list[Picture]:
-    """Every screenshot that steps of the submission state, once, by its digest.
+    """Return every screenshot that the steps of the submission state, once, by digest.
 
-    In the sample of an audit that may be an original which came covered: it is not in the store.
+    In the sample of an audit it may be an original that came redacted: then it is not in the store.
     """
     steps = Step.objects.filter(trajectory__submission=submission, screenshot__isnull=False)
     shown = steps.filter(withheld__isnull=True).values("screenshot")
@@ -72,17 +72,17 @@ def pictures(submission: Submission) -> list[Picture]:
 
 
 def attached(submission: Submission) -> dict[str, int]:
-    """The size in bytes of every attachment, by its digest."""
+    """Return the size in bytes of every attachment, by digest."""
     return dict(sorted(_attachments(submission).values_list("sha256", "size").order_by().distinct()))
 
 
 def stored_size(submission: Submission) -> int:
-    """Bytes of all pictures and attachments together, originals where parts of them are covered."""
+    """Return the total bytes of all images and attachments; redacted images count with their originals."""
     return sum(picture.size for picture in pictures(submission)) + sum(attached(submission).values())
 
 
 def catalogue(submission: Submission) -> list[Document]:
-    """Every task of the benchmark with its accepted key points, as they were at the freeze, or are now without one."""
+    """Return every task of the benchmark with its accepted key points, as at the freeze; before a freeze, as now."""
     return catalogue_facts(submission.benchmark, submission.frozen_at or timezone.now())
 
 
@@ -91,7 +91,7 @@ def _attachments(submission: Submission) -> Any:
 
 
 def _steps(submission: Submission) -> Iterator[tuple[int, list[Document]]]:
-    """The steps of each trajectory that has any, in the order of the submission."""
+    """Yield the steps of each trajectory that has any, in the order of the submission."""
     rows = Step.objects.filter(trajectory__submission=submission).select_related("screenshot")
     ordered = rows.order_by("trajectory__position", "index").iterator(chunk_size=AT_ONCE)
     for pk, steps in groupby(ordered, key=attrgetter("trajectory_id")):

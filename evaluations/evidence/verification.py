@@ -19,7 +19,7 @@ from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle
 from evaluations.verifier.shapes import FORMAT
 
 OLDEST_PYTHON = (3, 10)
-FIRST = ("checking", "main")  # `checking` says what is checked where; the others follow by name
+FIRST = ("checking", "main")  # `checking` defines what is checked; the others follow by name
 QUOTES = "'''"
 HEADER = f'''#!/usr/bin/env python3
 """Check an evidence bundle ({FORMAT}) with nothing but Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, offline.
@@ -91,10 +91,10 @@ def single_file() -> str:
 
 
 def build_single_file(texts: dict[str, str]) -> str:
-    """Raises ValueError for a text that cannot stand between the quotes."""
+    """Join the modules; ValueError for a text that contains the quotes, or does not end with a line feed."""
     for name, text in texts.items():
         if QUOTES in text or not text.endswith("\n"):
-            raise ValueError(f"{name} has {QUOTES} in it, or no line end as its last character.")
+            raise ValueError(f"{name} contains {QUOTES}, or does not end with a line feed.")
     sections = [f'modules.add("{name}", r{QUOTES}\n{text}{QUOTES})\n' for name, text in texts.items()]
     return "".join([HEADER, *sections, FOOTER])
 
@@ -112,7 +112,7 @@ RENDERERS = {REPORT_PAGE: _report_digest, README: _readme_digest, CRATE: crate_d
 
 
 def verify_bundle(path: str, given: Given, progress: Progressed = lambda done, total: None) -> Outcome:
-    """Check against the verify.py of this version: a bundle of another version may be worded otherwise.
+    """Check a bundle with the verify.py of this version; texts of a bundle of another version may differ.
 
     Raises Refused for a package that cannot be read safely, BadKeys for the keys.
     """

@@ -1,7 +1,7 @@
-"""An evidence bundle as one zip: refused with every reason, or written whole, signed, and never held in memory.
+"""An evidence bundle as one zip: refused with every reason, or written whole, signed, and never completely in memory.
 
-A first pass with as many zero bytes for each picture finds the exact size, so that a download can state it. Everything
-that depends on digests has a fixed length and is not compressed.
+A first pass with the same number of zero bytes for each image finds the exact size, so that a download can state it.
+Everything that depends on digests has a fixed length and is not compressed.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ from evaluations.verifier.shapes import FORMAT
 
 SCREENSHOTS = ("files", "digests")
 ZEROS = bytes(1 << 20)
-UNKNOWN = "0" * 64  # a digest that is not computed yet, as long as one
+UNKNOWN = "0" * 64  # stands in for a digest that is not computed yet; the same length
 MEDIA_TYPE = "application/zip"
 
 Progress = Callable[[int, int], None]
 
 
 def quiet(done: int, total: int) -> None:
-    """Progress of which nobody hears."""
+    """Ignore the progress."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A bundle that may be made, with its documents as they were at one moment."""
+    """A bundle that may be written, with its documents as they were at one moment."""
 
     submission: Submission
     bundle: Bundle
     members: list[Member]
-    stored_files: Document | None  # for a bundle without them: the result of the check of the stored files
+    stored_files: Document | None  # for a bundle without screenshot files: the result of the check of the stored files
 
     @property
     def file_name(self) -> str:
-        """Such as ``shops.Agent-1.evidence.zip``."""
+        """Return a name such as ``shops.Agent-1.evidence.zip``."""
         return _file_name(self.submission, self.bundle.submission["partial"])
 
     @cached_property
     def size(self) -> int:
-        """The exact number of bytes."""
+        """Return the exact number of bytes."""
         return sum(map(len, zipped(self._entries(_Zeros()))))
 
     def chunks(self, progress: Progress = quiet) -> Iterator[bytes]:
-        """The zip piece by piece; ``progress`` hears bytes done and all bytes.
+        """Yield the zip in pieces; ``progress`` gets the number of bytes done and of all bytes.
 
-        Raises ExportStopped where a file is gone from the store or damaged: what was sent until then is no zip.
+        Raises ExportStopped if a stored file is missing or damaged: the pieces sent until then are not a valid zip.
         """
         done = 0
         for chunk in zipped(self._entries(_Bytes())):
@@ -96,14 +96,14 @@ def prepare(
     partial: bool = False,
     accept_names: bool = False,
 ) -> Evidence:
-    """The bundle, or ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
+    """Return the bundle; ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
 
-    ``partial`` takes what there is, and names what is missing. ``accept_names`` takes texts in which people wrote a
-    member's name. Every stored file is read and compared with its digest. Raises one of `screenshots.STORE_ERRORS`
-    if the image store does not answer.
+    ``partial`` exports the existing part, and lists the missing parts. ``accept_names`` accepts texts that contain a
+    member's name. Every stored file is read and compared with its digest. Raises one of `screenshots.STORE_ERRORS` if
+    the image store does not answer.
     """
     if screenshots not in SCREENSHOTS:
-        raise ValueError(f"screenshots is one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
+        raise ValueError(f"screenshots must be one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
     if problems := _never(submission) or _signable():
         raise ExportRefused(problems)
 
@@ -114,14 +114,14 @@ def prepare(
         if missing:
             raise ExportRefused(missing)
         bundle = complete(row, judges=judges, pictures=screenshots)
-        found = members(row, bundle)  # redactions and texts must be of the same moment
+        found = members(row, bundle)  # redactions and texts must be from the same moment
         stored = {member.stored[0] for member in from_store(row) if member.stored}
     checked = _check_files(row, stored, in_bundle=screenshots == "files", partial=partial)
     return Evidence(row, bundle, found, checked)
 
 
 def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
-    """Read every stored file; raises ExportRefused for damaged or missing ones.
+    """Read every stored file; raise ExportRefused for damaged or missing ones.
 
     A ``partial`` bundle without the files is not refused: its manifest names the damaged and missing files.
     """
@@ -137,11 +137,11 @@ def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, p
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """Let every query of the block see the rows as they are at the first one, while nobody waits for anybody.
+    """Let all queries of the block see one snapshot, without blocking others.
 
-    The figures take seconds, and judges go on meanwhile, also over a frozen submission: what they say has no event
-    before the end of their run, so neither the head of the chain nor its lock tells of it. In a transaction of somebody
-    else what is seen is theirs to say: nothing here but tests makes a bundle in one.
+    The figures take seconds, and judges keep working meanwhile, even on a frozen submission. Their judgments have no
+    event before the end of the run, so neither the head of the chain nor its lock shows a change. Inside an outer
+    transaction its isolation applies: only tests build a bundle in one.
     """
     database: Any = connection
     if database.in_atomic_block:
@@ -153,9 +153,9 @@ def _one_moment() -> Iterator[None]:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
         return
-    database.ensure_connection()  # which sets the mode that the settings say
+    database.ensure_connection()  # also sets the transaction mode of the settings
     mode = database.transaction_mode
-    database.transaction_mode = "DEFERRED"  # IMMEDIATE would keep everybody else from writing
+    database.transaction_mode = "DEFERRED"  # IMMEDIATE would block all other writers
     try:
         with transaction.atomic():
             yield
@@ -169,17 +169,17 @@ def write(evidence: Evidence, output: Path, progress: Progress = quiet) -> None:
 
 
 def _never(submission: Submission) -> list[Problem]:
-    """Why there is no bundle of it, however complete it is."""
+    """Return why the submission can never have a bundle."""
     if submission.practice:
-        return [Problem("practice", "A submission for practice takes no labels: there is nothing to prove.")]
+        return [Problem("practice", "A practice submission takes no labels, so there is nothing to prove.")]
     if submission.audited:
-        says = "This submission came in a bundle: pass on that one, which its makers signed."
+        says = "This submission was imported from a bundle: pass on that bundle, which the submitter signed."
         return [Problem("audited", says)]
     return []
 
 
 def _signable() -> list[Problem]:
-    """Tried first: a key that cannot be opened would stop the bundle at its last file."""
+    """Return a problem if the key cannot be opened. Checked first, because signing is the last step of a bundle."""
     try:
         signing.sign(b"")
     except signing.KeyClosed as closed:
@@ -217,7 +217,7 @@ class _Bytes:
 
 
 class _Zeros(_Bytes):
-    """As many bytes, without reading the store, hashing or signing."""
+    """Content of the same size, without reading the store, hashing or signing."""
 
     def listed(self, member: Member, listed: list[Listed]) -> Iterator[bytes]:
         size = 0

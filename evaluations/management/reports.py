@@ -1,4 +1,4 @@
-"""Shared by the commands: the cases of a report, its filters, and how results and problems are printed."""
+"""Shared by the commands: the cases of a report, its filters, and the output of results and problems."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from evaluations.models import Audit
 from evaluations.tables import Table
 from evaluations.verifier.main import WrongUsage
 
-VALUES = {"agent": "agent_name", "level": "level", "website": "website"}  # of a case
+VALUES = {"agent": "agent_name", "level": "level", "website": "website"}  # attributes of a case
 NARROWING = tuple(VALUES)
 
 
 def add_arguments(parser: CommandParser) -> None:
     for name in NARROWING:
-        parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=f"only the cases of this {name}")
+        parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=f"only cases of this {name}")
     parser.add_argument(
         "--rules",
         choices=[rules.value for rules in Rules],
@@ -48,36 +48,36 @@ def filters_of(options: dict[str, Any]) -> Filters:
 def of_benchmark(
     command: BaseCommand, benchmark: Benchmark, filters: Filters, *, imported: bool
 ) -> tuple[str, list[Case]]:
-    """The scope in words, and the cases: imported labels, with the frozen submissions or alone."""
+    """Return the scope in words, and the cases: imported labels, with the frozen submissions or alone."""
     if imported:
-        return f"labels of {benchmark.slug} made elsewhere", cases.of_imported(benchmark, filters.rules)
+        return f"imported labels of {benchmark.slug}", cases.of_imported(benchmark, filters.rules)
     waiting = Submission.objects.filter(benchmark=benchmark, practice=False, frozen_at__isnull=True)
     if names := ", ".join(str(pk) for pk in waiting.order_by("pk").values_list("pk", flat=True)):
-        command.stderr.write(f"Not frozen and left out: {names}. Name one with --submission to see it.")
-    scope = f"frozen submissions of {benchmark.slug}, and labels made elsewhere"
+        command.stderr.write(f"Not frozen and left out: {names}. Use --submission to include one.")
+    scope = f"frozen submissions of {benchmark.slug}, and imported labels"
     frozen = cases.reported_submissions(benchmark).order_by("pk")
     return scope, cases.of_benchmark(benchmark, frozen, rules=filters.rules)
 
 
 def narrowed(filters: Filters, scope: str, every: Sequence[Case]) -> tuple[str, list[Case]]:
-    """The cases that the filters leave, and what they are called.
+    """Return the filtered scope in words, and the filtered cases.
 
-    A name that no case has is wrong usage (exit 2); names that no case has together leave nothing to count (exit 1).
+    A value that no case has is wrong usage (exit 2); a combination that no case has leaves nothing to count (exit 1).
     """
     for name in NARROWING if every else ():
         value = getattr(filters, name)
         if value and not Filters(**{name: value}).applied(every):
             near = nearest(value, {getattr(case, VALUES[name]) for case in every})
             hint = f" Did you mean {printable(near)}?" if near else ""
-            raise CommandError(f"There is no {name} {printable(value)} in {scope}.{hint}", returncode=2)
+            raise CommandError(f"The {name} {printable(value)} does not exist in {scope}.{hint}", returncode=2)
     chosen = filters.applied(every)
     if every and not chosen:
-        raise CommandError(f"No case is of {printable(filters.words)}: {scope}.")
+        raise CommandError(f"No case matches {printable(filters.words)}: {scope}.")
     return filters.scope(scope), chosen
 
 
 def show(command: BaseCommand, found: dict[str, Any] | None, heading: str, tables: Iterable[Table]) -> None:
-    """``found`` as JSON where it is asked for, else the heading and every table that has rows."""
+    """Print ``found`` as JSON if requested, else the heading and every table that has rows."""
     if found is not None:
         command.stdout.write(json.dumps(found, ensure_ascii=False, indent=2, allow_nan=False))
         return
@@ -95,7 +95,7 @@ def find_audit(pk: int) -> Audit:
     found = audits.filter(pk=pk).first()
     if found is None:
         known = ", ".join(map(str, Audit.objects.values_list("pk", flat=True)[:20])) or "none yet"
-        raise CommandError(f"There is no audit {pk}; import_audit opens one. Known: {known}.", returncode=2)
+        raise CommandError(f"Audit {pk} does not exist. import_audit opens one. Known: {known}.", returncode=2)
     return found
 
 
@@ -107,7 +107,7 @@ def seed_told(audit: Audit) -> str:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Wrong input exits with 2, a refusal or a failing store with 1; both in one line."""
+    """Exit with 2 for wrong input, with 1 for a refusal or a failing store; the message is one line."""
     try:
         yield
     except (Incomplete, OutputTaken, WrongUsage) as error:

@@ -1,6 +1,6 @@
 """Coefficients, intervals and tests, in NumPy alone; every formula with its source. No Django.
 
-What cannot be computed is a `Measure` without a value that says why, never NaN and never a made-up 0 or 1.
+A figure that cannot be computed is a `Measure` without a value but with the reason; never NaN, 0 or 1 instead.
 """
 
 from evaluations.statistics.attempts import Spread, pass_at_k, score_spread, success_spread

@@ -1,4 +1,4 @@
-"""Several attempts of one agent at the same tasks: each one's figure, their mean and spread, and pass@k."""
+"""Several attempts of one agent at the same tasks: figures of each attempt, their mean and spread, and pass@k."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_SCORES = "no scores"
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One figure of each of k attempts, their ``mean`` and ``deviation``; ``n`` of all of them counts tasks.
+    """One figure of each of k attempts, their ``mean`` and ``deviation``; every ``n`` counts tasks.
 
     The interval of the mean draws tasks, each with all of its attempts; the deviation has no interval.
     """

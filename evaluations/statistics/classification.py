@@ -17,7 +17,7 @@ from evaluations.statistics.tally import Floats, Integers
 TP, FP, TN, FN = range(4)  # the columns of counts
 
 
-@dataclass(frozen=True)  # without slots, for what it remembers of its tasks
+@dataclass(frozen=True)  # without slots, because of the cached property
 class Confusion:
     """Counts of cases: what was said (positive: a success) was true or false.
 
@@ -35,12 +35,12 @@ class Confusion:
     tn: int
     fn: int
     clusters: tuple[tuple[int, int, int, int], ...] | None = None
-    intervals: bool = True  # False: none is computed, where there are hundreds to list
+    intervals: bool = True  # False: no intervals, for long lists
 
     def __post_init__(self) -> None:
         if min(self.tp, self.fp, self.tn, self.fn) < 0:
             raise ValueError("A count is not negative.")
-        _ = self._tasks  # ValueError where they do not add up
+        _ = self._tasks  # ValueError if they do not add up
 
     @property
     def n(self) -> int:
@@ -118,7 +118,7 @@ class Confusion:
 
     @cached_property
     def _tasks(self) -> Integers | None:
-        """(c, 4), or None where no task has two cases. Thousands of tuples: every measure asks for them."""
+        """Return (c, 4), or None if no task has two cases. Cached, because every measure needs it."""
         return repeated(self.clusters, self._cells)
 
     def _rate(self, hits: Sequence[int], others: Sequence[int], why: str) -> Measure:
@@ -134,7 +134,7 @@ class Confusion:
         sides = [list(hits), list(others)]
         if not found or not missed:
             return wilson(found, found + missed, np.stack([tasks[:, side].sum(axis=1) for side in sides], axis=1))
-        # All measures of a confusion rest on the same resamples of its tasks, so they are drawn once.
+        # All measures of a confusion use the same resamples of its tasks, so they are drawn once.
         return by_cluster(rate, tasks, lambda cells: _share(*(cells[:, side].sum(axis=1) for side in sides)))
 
     def _bootstrapped(self, found: Measure, values: Callable[[Floats], Floats]) -> Measure:
@@ -146,13 +146,13 @@ class Confusion:
 
 
 def _share(hits: Floats, others: Floats) -> Floats:
-    """NaN where there is neither."""
+    """Return hits / (hits + others), NaN if both are 0."""
     below = hits + others
     return np.where(below > 0, hits / np.maximum(below, 1), np.nan)
 
 
 def _f1(cells: Floats) -> Floats:
-    """Of (r, 4) counts tp, fp, tn, fn; NaN where undefined."""
+    """Return F1 of (r, 4) counts tp, fp, tn, fn; NaN where undefined."""
     tp, fp, _, fn = cells.T
     return _share(2 * tp, fp + fn)
 

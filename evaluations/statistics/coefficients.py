@@ -1,6 +1,6 @@
 """Coefficients of agreement between raters, all for nominal labels.
 
-Notation: item u has m_u labels, n_uc of them of label c of k. An item is pairable with two labels or more.
+Notation: item i has m_i labels, n_ic of them label c of k. An item is pairable if it has two or more labels.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def _all_same(tally: Tally) -> str:
 
 
 class Coefficient:
-    """A coefficient for many raters: called with a `Tally` it gives a `Measure`, whose n counts the pairable items.
+    """A coefficient for many raters: called with a `Tally` it returns a `Measure`, whose n counts the pairable items.
 
-    ``values`` does many tallies at once: patterns (p, k) and how often each occurs, times (r, p), give r values, NaN
-    where undefined; so a bootstrap needs no loop. ``why`` tells in words why pairable items have no value.
+    ``values`` handles many tallies at once, to avoid a loop in a bootstrap: patterns (p, k) and their frequencies,
+    times (r, p), give r values, NaN where undefined. ``why`` returns the reason if pairable items have no value.
     """
 
     def __init__(self, values: Values, why: Callable[[Tally], str] = _all_same) -> None:
@@ -142,7 +142,7 @@ def cohen_kappa(table: ArrayLike) -> Measure:
 
 
 def kappa_values(cells: Floats) -> Floats:
-    """Cohen's kappa of r tables: (r, k * k) gives (r,), NaN where undefined."""
+    """Return Cohen's kappa of r tables: (r, k * k) gives (r,), NaN where undefined."""
     k = round(cells.shape[1] ** 0.5)
     tables = cells.reshape(-1, k, k)
     cases = cells.sum(axis=1)
@@ -152,7 +152,7 @@ def kappa_values(cells: Floats) -> Floats:
 
 
 def _disagreement(patterns: Integers, times: Floats) -> Floats:
-    """1 - p_a: exactly 0 where everybody agrees, NaN without a pairable item."""
+    """Return 1 - p_a: exactly 0 if everybody agrees, NaN without a pairable item."""
     raters = patterns.sum(axis=1)
     pairs = raters * (raters - 1)
     differing = (raters**2 - (patterns**2).sum(axis=1)) / np.maximum(pairs, 1)
@@ -160,14 +160,14 @@ def _disagreement(patterns: Integers, times: Floats) -> Floats:
 
 
 def _shares(patterns: Integers, times: Floats) -> Floats:
-    """(r, k): the mean over labelled items of each label's share of an item's labels."""
+    """Return (r, k): the mean over labelled items of each label's share of an item's labels."""
     raters = patterns.sum(axis=1, keepdims=True)
     sums = times @ (patterns / np.maximum(raters, 1))
     return _ratio(sums, (times @ (raters > 0).astype(float)))
 
 
 def _one_minus(observed: Floats, expected: Floats) -> Floats:
-    """1 - observed / expected disagreement, NaN where none is expected."""
+    """Return 1 - observed / expected disagreement, NaN if the expected one is 0."""
     return 1 - _ratio(observed, expected)
 
 

@@ -84,11 +84,11 @@ def paired_test(tasks: ArrayLike, *, seed: int = 0) -> PairedTest:
 
 
 def _share_of_swaps(sizes: Sequence[int], times: Sequence[int], reached: int) -> float:
-    """P(|sum of signed sizes| >= reached): ``times`` of each of the ``sizes``, each sign as likely as the other."""
+    """Return P(|sum of signed sizes| >= reached): ``times`` of each of the ``sizes``, with equally likely signs."""
     most = sum(size * number for size, number in zip(sizes, times, strict=True))
     chances = np.ones(1)
     for size, number in zip(sizes, times, strict=True):
-        spread = np.zeros(size * number + 1)  # place size * j: j of them are positive
+        spread = np.zeros(size * number + 1)  # index size * j: j of them are positive
         logarithms = [lgamma(number + 1) - lgamma(j + 1) - lgamma(number - j + 1) for j in range(number + 1)]
         spread[::size] = np.exp(np.array(logarithms) - number * log(2))
         chances = np.convolve(chances, spread)
@@ -106,10 +106,10 @@ def paired_difference(
     resamples: int = FEWER_RESAMPLES,
     seed: int = 0,
 ) -> Measure:
-    """How much more often the first of two judges is right on the same cases: (first_only - second_only) / n.
+    """Compute how much more often the first of two judges is correct: (first_only - second_only) / n.
 
-    From -1 to 1, undefined without cases. The interval is that of `matched`, or, with ``clusters`` (c, 4), the four
-    counts of each task, where a task has several cases, from drawing tasks.
+    From -1 to 1, undefined without cases. The interval is that of `matched`. If ``clusters`` (c, 4), the four counts of
+    each task, have a task with several cases, it comes from drawing tasks.
     """
     cells = (both, first_only, second_only, neither)
     if min(cells) < 0:
@@ -155,7 +155,7 @@ def kendall_tau(x: Sequence[float], y: Sequence[float]) -> Measure:
     if n < 2:
         return Measure.missing("fewer than two to rank", n)
     score = untied_x = untied_y = 0.0
-    for at in range(n - 1):  # a row at a time: memory stays small
+    for at in range(n - 1):  # one row at a time to limit memory
         by_x, by_y = np.sign(first[at + 1 :] - first[at]), np.sign(second[at + 1 :] - second[at])
         score += float(by_x @ by_y)
         untied_x += float(by_x @ by_x)
@@ -187,7 +187,7 @@ def ranking_by_task(first: ArrayLike, second: ArrayLike, cases: ArrayLike) -> Me
 
 
 def _taus(x: Floats, y: Floats) -> Floats:
-    """(r,) of (r, n) values each; NaN where undefined."""
+    """Return tau-b of each row, (r,) of (r, n) values each; NaN where undefined."""
     score, untied_x, untied_y = (np.zeros(len(x)) for _ in range(3))
     for at in range(x.shape[1] - 1):
         by_x, by_y = np.sign(x[:, at + 1 :] - x[:, [at]]), np.sign(y[:, at + 1 :] - y[:, [at]])

@@ -1,8 +1,8 @@
-"""How far each annotator can be trusted, estimated from the labels alone: hints for QA, never a label.
+"""Estimates of each annotator's reliability from the labels alone: hints for QA, never a label.
 
 Both models are fitted by expectation maximisation over the distinct patterns of (annotator, label) on an item. Both
-start from the votes and not at random, so that the same labels always give the same answer, whatever annotators and
-items are called and in whatever order they come.
+start from the votes and not at random, so that the same labels always give the same result, whatever the names and the
+order of annotators and items.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ TRUST_PRIOR, STRATEGY_PRIOR = 0.5, 10.0  # of MACE, as in its paper
 
 @dataclass(frozen=True, slots=True)
 class Competence(Generic[Name]):
-    """``of`` each annotator, from 0 to 1, n being the labels that it rests on; ``shares`` of the true labels.
+    """Competence ``of`` each annotator, from 0 to 1, n being their number of labels; ``shares`` of the true labels.
 
-    Undefined for everybody with fewer than three annotators (any two can explain a difference equally well) and where
-    all labels are the same; undefined for those who share no item with anybody, and for everybody where the
-    estimation did not settle (not ``converged``).
+    Undefined for everybody with fewer than three annotators (any two can explain a difference equally well), if all
+    labels are the same, and if the estimation did not converge (``converged`` is False). Undefined for annotators who
+    share no item with anybody.
     """
 
     of: Mapping[Name, Measure]
@@ -49,10 +49,10 @@ class Competence(Generic[Name]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Votes(Generic[Name]):
-    """Labels of items that two annotators or more have labelled, equal items once.
+    """Labels of items with labels of two or more annotators; equal items are stored once.
 
-    ``code`` (l,) is annotator * k + label, ``starts`` (p,) where each pattern begins in it, ``pattern`` (l,) the
-    pattern of each, ``weight`` (p,) how many items look like that.
+    ``code`` (l,) is annotator * k + label, ``starts`` (p,) the start of each pattern in it, ``pattern`` (l,) the
+    pattern of each code, ``weight`` (p,) the number of items with the pattern.
     """
 
     annotators: list[Name]
@@ -80,28 +80,28 @@ class Votes(Generic[Name]):
         return cls(list(annotators), k, code, np.cumsum(lengths) - lengths, pattern, weight)
 
     def summed(self, per_code: Floats) -> Floats:
-        """(annotators * k,) values of a code, summed over each pattern: (p,)."""
+        """Sum (annotators * k,) values of a code over each pattern: (p,)."""
         return np.add.reduceat(per_code[self.code], self.starts)
 
     def counted(self, per_vote: Floats) -> Floats:
-        """(l,) values of a vote, times the items it stands for, summed by (annotators, k)."""
+        """Sum (l,) values of a vote, times the items with its pattern, by (annotators, k)."""
         weights = per_vote * self.weight[self.pattern]
         counts = np.bincount(self.code, weights, len(self.annotators) * self.k)
         return counts.reshape(-1, self.k).astype(float, copy=False)
 
     def support(self, posterior: Floats) -> Floats:
-        """(l,): the probability that the label of each vote is the true one, given (p, k)."""
+        """Return (l,): the probability that the label of each vote is the true one, given (p, k)."""
         return posterior[self.pattern, self.code % self.k]
 
     def shares(self) -> Floats:
-        """(p, k): how the votes on each pattern fall."""
+        """Return (p, k): the distribution of the votes on each pattern."""
         votes = np.bincount(self.pattern * self.k + self.code % self.k, minlength=len(self.weight) * self.k)
         votes = votes.reshape(-1, self.k)
         result: Floats = votes / votes.sum(axis=1, keepdims=True)
         return result
 
     def why_not(self) -> str:
-        """Why nothing can be estimated, or nothing."""
+        """Return why nothing can be estimated, or ""."""
         if not len(self.code):
             return NO_PAIRS
         if len(np.unique(self.code // self.k)) < 3:
@@ -140,7 +140,7 @@ def dawid_skene(triplets: Iterable[tuple[Hashable, Name, int]], k: int = VERDICT
 
 
 def _dawid_skene_step(votes: Votes[Name], posterior: Floats) -> Floats:
-    """One M and one E step: (p, k)."""
+    """Do one M and one E step: (p, k)."""
     shares = votes.weight @ posterior / votes.weight.sum()
     scores = np.tile(_logarithm(shares), (len(posterior), 1))
     for true in range(votes.k):
@@ -177,15 +177,15 @@ def mace(triplets: Iterable[tuple[Hashable, Name, int]], k: int = VERDICTS) -> C
 
 
 class _Mace(Generic[Name]):
-    """``knew`` and ``guessed`` (annotators, k): the expected numbers of labels given either way."""
+    """``knew`` and ``guessed`` (annotators, k): expected numbers of labels that were known or guessed."""
 
     def __init__(self, votes: Votes[Name]) -> None:
         self.labels = votes.counted(np.ones(len(votes.code)))
-        self.odds = np.full(self.labels.shape, float(votes.k))  # of knowing a label that is right
+        self.odds = np.full(self.labels.shape, float(votes.k))  # odds that a right label was known
         self.knew = self.labels / 2
 
     def step(self, votes: Votes[Name], posterior: Floats) -> Floats:
-        """Expect who knew, fit theta and xi to it, and expect the true labels anew: (p, k)."""
+        """Estimate which labels were known, fit theta and xi, and estimate the true labels again: (p, k)."""
         self.knew = votes.counted(votes.support(posterior)) * self.odds / (1 + self.odds)
         guessed = self.labels - self.knew
         strategy = _digamma(guessed + STRATEGY_PRIOR) - _digamma((guessed + STRATEGY_PRIOR).sum(axis=1, keepdims=True))
@@ -247,7 +247,7 @@ def _length(values: Floats) -> float:
 
 
 def _normalised(scores: Floats) -> Floats:
-    """Logarithms (p, k), each row to probabilities."""
+    """Convert logarithms (p, k) to probabilities, by row."""
     odds = np.exp(scores - scores.max(axis=1, keepdims=True))
     result: Floats = odds / odds.sum(axis=1, keepdims=True)
     return result

@@ -1,4 +1,4 @@
-"""95 % intervals: Wilson's for rates, a bootstrap over items for the rest; over tasks where they have several items."""
+"""95 % intervals: Wilson's for rates, a bootstrap over items for the rest; over tasks if they have several items."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from evaluations.statistics.tally import Floats, Integers, Tally, clusters_of
 Z = NormalDist().inv_cdf(0.975)
 RESAMPLES = 2000
 FEWER_RESAMPLES = 1000
-UNDEFINED = 0.01  # the most of the resamples that may be undefined
-CHUNK = 2_000_000  # counts held at once: 16 MB, and as much again as floating point numbers
+UNDEFINED = 0.01  # maximum share of undefined resamples
+CHUNK = 2_000_000  # counts in memory: 16 MB, and the same again as floating point numbers
 ROUNDING = 1e-12
-FEW_ALIKE = 8  # cases of a kind, below which they are drawn one by one: a binomial draw takes as long as eight of them
-SHARED = 200_000  # so many are kept for the next measure of the same cases: 1.6 MB, eight times
+FEW_ALIKE = 8  # with fewer cases of a kind they are drawn one by one: a binomial draw takes as long as eight of them
+SHARED = 200_000  # counts that are cached for other measures of the same cases: 1.6 MB, eight times
 
 
 def wilson(hits: int, n: int, clusters: ArrayLike | None = None) -> Measure:
@@ -57,7 +57,7 @@ def _wilson(hits: int, n: int) -> tuple[float, float]:
 
 
 def _rates(cells: Floats) -> Floats:
-    """Of (r, 2) hits and others, never none."""
+    """Return the rates of (r, 2) hits and others; never both 0."""
     result: Floats = cells[:, 0] / cells.sum(axis=1)
     return result
 
@@ -70,9 +70,9 @@ def with_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Measure:
-    """A coefficient with its interval from drawing items with replacement; see `bootstrap`.
+    """Return a coefficient with its interval from drawing items with replacement; see `bootstrap`.
 
-    ``clusters`` (c, p), made by `Tally.clusters`: where a task has several items, tasks are drawn; see `by_cluster`.
+    ``clusters`` (c, p) are from `Tally.clusters`: if a task has several items, tasks are drawn; see `by_cluster`.
     """
     found = coefficient(tally)
 
@@ -85,18 +85,18 @@ def with_interval(
 def kappa_with_interval(
     table: ArrayLike, clusters: ArrayLike | None = None, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Measure:
-    """`cohen_kappa` with its interval from drawing cases with replacement.
+    """Return `cohen_kappa` with its interval from drawing cases with replacement.
 
-    ``clusters`` (c, k * k), the table of each task row by row: where a task has several cases, tasks are drawn.
+    ``clusters`` (c, k * k), the table of each task row by row: if a task has several cases, tasks are drawn.
     """
     cells = np.asarray(table, dtype=np.int64).reshape(-1)
     return _resampled_measure(cohen_kappa(table), cells, clusters, kappa_values, resamples, seed)
 
 
 def repeated(clusters: ArrayLike | None, times: ArrayLike) -> Integers | None:
-    """The clusters as (c, p) integers, or None where no task has two cases: then there is nothing to keep together.
+    """Return the clusters as (c, p) integers, or None if no task has two cases, because cases are then independent.
 
-    ValueError where they do not add up to ``times`` (p,), the cases of each kind.
+    ValueError if they do not add up to ``times`` (p,), the cases of each kind.
     """
     if clusters is None:
         return None
@@ -116,7 +116,7 @@ def _resampled_measure(
     resamples: int,
     seed: int,
 ) -> Measure:
-    """By `by_cluster` where a task has several cases, by `bootstrap` otherwise."""
+    """Use `by_cluster` if a task has several cases, otherwise `bootstrap`."""
     if (tasks := repeated(clusters, times)) is None:
         return bootstrap(found, times, values, resamples=resamples, seed=seed)
     return by_cluster(found, tasks, values, resamples=min(resamples, FEWER_RESAMPLES), seed=seed)
@@ -177,7 +177,7 @@ def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hasha
     """Return ``found``, the mean of ``values``, with its interval from drawing items, or ``tasks`` with all their
     items.
 
-    No interval if ``found`` is None or all resamples are equal; otherwise as `bootstrap` and `by_cluster`.
+    No interval if ``found`` has no value or all values or resamples are equal; else as `bootstrap` and `by_cluster`.
     """
     kinds, which = np.unique(np.asarray(values, float), return_inverse=True)
     if found.value is None or len(kinds) < 2:
@@ -193,7 +193,7 @@ def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hasha
 
 
 def _between(found: Measure, drawn: Floats) -> Measure:
-    """``found`` with the percentiles of the ``drawn`` values (r,), or without, as `bootstrap` says."""
+    """Return ``found`` with the percentiles of the ``drawn`` values (r,), or without, as in `bootstrap`."""
     ordered = np.sort(drawn[~np.isnan(drawn)])
     if not len(ordered) or len(ordered) < (1 - UNDEFINED) * len(drawn) or ordered[-1] - ordered[0] < ROUNDING:
         return found
@@ -201,7 +201,7 @@ def _between(found: Measure, drawn: Floats) -> Measure:
 
 
 def _percentile(ordered: Floats, share: float) -> float:
-    """The result of `numpy.quantile`, without the hundred microseconds in which it checks its arguments."""
+    """Compute as `numpy.quantile`, but without its argument checks, which take a hundred microseconds."""
     place = share * (len(ordered) - 1)
     below = ordered[int(place)]
     return float(below + (place - int(place)) * (ordered[min(int(place) + 1, len(ordered) - 1)] - below))
@@ -209,7 +209,7 @@ def _percentile(ordered: Floats, share: float) -> float:
 
 @lru_cache(maxsize=8)
 def _tasks_drawn(clusters: bytes, kinds: int, resamples: int, seed: int) -> Floats:
-    """(resamples, kinds) counts of the cases of drawn tasks; equal tasks are one kind of task, whatever their order."""
+    """Return (resamples, kinds): counts of the cases of drawn tasks; tasks with equal counts are one kind."""
     tasks, times = np.unique(np.frombuffer(clusters, np.int64).reshape(-1, kinds), axis=0, return_counts=True)
     drawing = _one_by_one if times.sum() < FEW_ALIKE * len(times) else _resampled
     result: Floats = np.concatenate([chunk @ tasks for chunk in drawing(times.astype(np.int64), resamples, seed)])
@@ -218,7 +218,7 @@ def _tasks_drawn(clusters: bytes, kinds: int, resamples: int, seed: int) -> Floa
 
 
 def _one_by_one(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    """As `_resampled`, each case drawn by itself: quicker where few are alike."""
+    """Draw as `_resampled`, but each case by itself: faster if kinds have few cases."""
     kind, generator = np.repeat(np.arange(len(times)), times), np.random.default_rng(seed)
     rows = max(1, CHUNK // len(kind))
     for start in range(0, resamples, rows):
@@ -229,7 +229,7 @@ def _one_by_one(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
 
 
 def _resampled(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
-    """(r, p) counts of drawn cases, in chunks, so that memory stays the same however many kinds there are."""
+    """Yield (r, p) counts of drawn cases, in chunks, so that memory does not depend on the number of kinds."""
     rows = max(1, CHUNK // len(times))
     if resamples * len(times) <= SHARED:
         yield _shared(tuple(times.tolist()), resamples, seed)
@@ -241,14 +241,14 @@ def _resampled(times: Integers, resamples: int, seed: int) -> Iterator[Floats]:
 
 @lru_cache(maxsize=8)
 def _shared(times: tuple[int, ...], resamples: int, seed: int) -> Floats:
-    """All measures of the same cases rest on the same resamples, drawn once."""
+    """Return resamples, drawn once for all measures of the same cases."""
     drawn = _draw(np.random.default_rng(seed), np.array(times, np.int64), resamples)
     drawn.flags.writeable = False
     return drawn
 
 
 def _draw(generator: np.random.Generator, times: Integers, rows: int) -> Floats:
-    """(rows, p). Kinds without a case are left out, or rounding could give the last of them one."""
+    """Draw (rows, p). Kinds without a case are left out, because rounding could give the last of them one."""
     kinds = np.flatnonzero(times)
     drawn = np.zeros((rows, len(times)))
     cases = int(times.sum())
@@ -258,7 +258,7 @@ def _draw(generator: np.random.Generator, times: Integers, rows: int) -> Floats:
 
 # --- finite populations -----------------------------------------------------------------------------------------------
 
-TAIL = 0.025 * (1 - 1e-9)  # of each side; a tail of exactly 2.5 % stays in whatever the rounding
+TAIL = 0.025 * (1 - 1e-9)  # of each side; the factor keeps a tail of exactly 2.5 % in, despite rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +302,7 @@ def hits_left(samples: Sequence[Sample]) -> Measure:
 
 
 def _beta_binomial(trials: int, a: int, b: int) -> Floats:
-    """(trials + 1,) probabilities; all of it at 0 for a = 0, and at ``trials`` for b = 0."""
+    """Return (trials + 1,) probabilities; all at 0 for a = 0, and all at ``trials`` for b = 0."""
     if not a or not b:
         certain = np.zeros(trials + 1)
         certain[0 if not a else trials] = 1
@@ -316,9 +316,9 @@ def _beta_binomial(trials: int, a: int, b: int) -> Floats:
 
 
 def _sum_distribution(distributions: Sequence[Floats]) -> Floats:
-    """Probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform.
+    """Return the probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform.
 
-    In halves: an audited bundle may have a draw for each trajectory.
+    Adds in halves, because an audited bundle may have a draw for each trajectory.
     """
     if len(distributions) == 1:
         return distributions[0]

@@ -8,10 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A rate or a coefficient, or in ``undefined`` the reason in words why there is none; never NaN.
+    """A rate or a coefficient, or in ``undefined`` the reason why there is no value; never NaN.
 
-    ``n`` counts the cases that it rests on, ``hits`` those that a rate counts, None where it is no rate. ``low`` and
-    ``high`` bound its 95 % interval, None where none was asked for or none can be given.
+    ``n`` counts the cases that it is based on, ``hits`` those that a rate counts, None if it is not a rate. ``low`` and
+    ``high`` bound its 95 % interval, None if none was requested or none can be given.
     """
 
     value: float | None
@@ -30,7 +30,7 @@ class Measure:
         return cls(None, n, undefined=why)
 
     def as_json(self) -> dict[str, Any]:
-        """value, low, high and n; hits for a rate; undefined where there is no value."""
+        """Return value, low, high and n; hits for a rate; undefined if there is no value."""
         found: dict[str, Any] = {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
         if self.hits is not None:
             found["hits"] = self.hits

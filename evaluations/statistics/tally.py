@@ -1,4 +1,4 @@
-"""Labels counted by the pattern that they make on an item: all that a coefficient of agreement needs to know."""
+"""Labels counted by the pattern of labels on an item: the only input that coefficients of agreement need."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ VERDICTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """How often which labels meet on one item.
+    """Counts of the label combinations on items.
 
-    ``patterns`` (p, k): how many raters gave each of k labels; ``times`` (p,): how many items look like that. Who gave
-    a label does not matter to any coefficient for many raters, so a million items are a handful of patterns. Made by
-    `of_labels`, every pattern is there once, in order, and items without a label are left out: neither
-    the order of items nor that of raters can change a result.
+    ``patterns`` (p, k): how many raters gave each of k labels; ``times`` (p,): the number of items with the pattern. No
+    coefficient for many raters depends on who gave a label, so a million items have only a few patterns. In a tally
+    from `of_labels`, every pattern occurs once, in order, and items without a label are left out: neither the order of
+    items nor that of raters can change a result.
     """
 
     patterns: Integers
@@ -29,7 +29,7 @@ class Tally:
 
     @classmethod
     def of_labels(cls, items: Iterable[Sequence[int]], k: int = VERDICTS) -> Tally:
-        """From the labels of each item, in 0 to k - 1, missing ones just not there. ValueError for another label."""
+        """Count the labels of each item, from 0 to k - 1, without missing ones. ValueError for another label."""
         found = Counter(tuple(labels) for labels in items)
         patterns = np.zeros((len(found), k), np.int64)
         for row, labels in zip(patterns, found, strict=True):
@@ -39,7 +39,7 @@ class Tally:
 
     @classmethod
     def _merged(cls, patterns: Integers, times: Integers) -> Tally:
-        """Every pattern once, in the order of its counts."""
+        """Merge equal patterns, and sort by counts."""
         order = np.lexsort(patterns.T)
         order = order[patterns[order].any(axis=1)]
         patterns, times = patterns[order], times[order]
@@ -61,9 +61,9 @@ class Tally:
         return [int(total) for total in self.times @ self.patterns]
 
     def clusters(self, items: Iterable[tuple[Hashable, Sequence[int]]]) -> Integers:
-        """(c, p): how many items of each of these patterns each task has, from the task and the labels of each item.
+        """Return (c, p): for each task and pattern the number of items, from the task and the labels of each item.
 
-        The items are those that the tally was made of, in any order; ValueError for a pattern that is not here.
+        The items must be those of the tally, in any order; ValueError for a pattern that it does not have.
         """
         k = self.patterns.shape[1]
         order = {tuple(row): at for at, row in enumerate(self.patterns.tolist())}
@@ -80,14 +80,14 @@ class Tally:
         return clusters_of(found, len(self.times))
 
     def against_the_rest(self, label: int) -> Tally:
-        """Of two labels: 0 is ``label``, 1 is any other."""
+        """Return a tally of two labels: 0 is ``label``, 1 is any other."""
         return self._merged(against_the_rest(self.patterns, label), self.times)
 
 
 def clusters_of(cases: Iterable[tuple[Hashable, int]], kinds: int) -> Integers:
-    """(c, kinds): how many cases of each kind each task has, from the task and the kind of each case.
+    """Return (c, kinds): for each task and kind the number of cases, from the task and the kind of each case.
 
-    Tasks come in the order of their first case. ValueError for a kind that is not from 0 to kinds - 1.
+    Tasks are in the order of their first case. ValueError for a kind that is not from 0 to kinds - 1.
     """
     tasks: dict[Hashable, int] = {}
     cells = np.fromiter(
@@ -103,7 +103,7 @@ def _kind(kind: int, kinds: int) -> int:
 
 
 def against_the_rest(patterns: Integers, label: int) -> Integers:
-    """(p, 2): how many raters gave ``label``, and how many another one."""
+    """Return (p, 2): how many raters gave ``label``, and how many another one."""
     own = patterns[:, _require_label(label, patterns.shape[1])]
     return np.stack([own, patterns.sum(axis=1) - own], axis=1)
 

@@ -1,4 +1,4 @@
-"""For printed pages: texts as cells have them, the parts of a table that is wider than paper, and formulas."""
+"""For printed pages: cell texts, tables split to fit the paper, and formulas."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from evaluations.tables import Cell, Column, Table, visible
 
 PAPER = 680  # pixels of A4 between its margins, as in static/css/results.css
 SIZE = 11  # font size of a table in print; static/css/charts.css has 8pt, which is a bit less
-LESS = 9  # of intervals and counts
-PADDING = 12  # of a cell, both sides
-NAMES = 159  # the widest that a column of names gets there
-REASON = 96  # of the reason why something is undefined, which wraps
-REPEATED = 2  # as many columns of names at the front stand in every part
+LESS = 9  # font size of intervals and counts
+PADDING = 12  # of a cell, both sides together
+NAMES = 159  # maximum width of a column of names
+REASON = 96  # maximum width of the reason why a figure is undefined, which wraps
+REPEATED = 2  # maximum number of leading name columns that every part repeats
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Columns that fit on paper beside each other, and their cells in every row."""
+    """Columns that fit next to each other on paper, and their cells in every row."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
 
 
 def blocks(table: Table, width: int = PAPER) -> list[Block]:
-    """The table in as few parts as fit into ``width``, about equally wide; every part has the leading names again.
+    """Split the table into as few parts as fit ``width``, about equally wide; every part repeats the leading names.
 
-    Widths are estimated, as those of all texts in charts are. A column that is too wide by itself is not divided.
+    Widths are estimated, like all text widths in charts. A single column that is too wide is not divided.
     """
     body = table.body
     widths = [_width(column, [row[place] for row in body]) for place, column in enumerate(table.columns)]
@@ -46,14 +46,14 @@ def blocks(table: Table, width: int = PAPER) -> list[Block]:
 
 
 def _leading(columns: Sequence[Column], body: Sequence[Sequence[Cell]]) -> int:
-    """How many columns at the front name the row: the first, and a second where the first is not enough."""
+    """Count the leading columns that name the row: one, or two if the first is not enough."""
     names = next((place for place, column in enumerate(columns) if column.numeric), len(columns))
     alone = len({row[0].text for row in body}) == len(body) if columns else True
     return min(1 if alone else max(1, names), REPEATED, len(columns))
 
 
 def _even(widths: Sequence[float], kept: int, width: float) -> list[list[int]]:
-    """The groups of as few parts as possible, all about equally wide where that fits."""
+    """Return the groups of as few parts as possible, about equally wide if they fit."""
     found = _groups(widths, kept, width)
     shared: list[list[int]] = [list(range(kept)) for _ in found]
     before, every = 0.0, sum(widths[kept:])
@@ -97,9 +97,9 @@ register.filter("visible", visible, is_safe=False)
 
 @register.filter
 def on_paper(table: Table) -> list[Block]:
-    """The parts of a table that is wider than paper, nothing for one that fits, nor for one longer than a page.
+    """Return the parts of a table wider than paper; empty if it fits, or is longer than a page.
 
-    Those are read as CSV: twice in the page, they would make it heavy and print on dozens of sheets.
+    Longer tables are available as CSV: printed twice, they would make the page large and fill dozens of sheets.
     """
     if len(table.rows) > LONGEST:
         return []
@@ -109,6 +109,6 @@ def on_paper(table: Table) -> list[Block]:
 
 @register.filter
 def formula(text: str) -> SafeString:
-    """The text with indices and powers of formulas as such: "D_o", "sum_i", "m^2"."""
+    """Return the text with indices and powers as HTML: "D_o", "sum_i", "m^2"."""
     indexed = re.sub(r"\b(sum|[A-Za-z])_([a-z]{1,2})\b", r"\1<sub>\2</sub>", escape(text))
     return mark_safe(re.sub(r"\^(\d)", r"<sup>\1</sup>", indexed))  # noqa: S308 - escaped above

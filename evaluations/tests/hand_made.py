@@ -11,7 +11,7 @@ from evaluations.comparison import Judged
 
 
 def case(number: int, final: int | None, agent: str = "X", **fields: Any) -> Case:
-    """A case with labels made elsewhere: two that are final, or two that differ."""
+    """A case with imported labels: two that are final, or two that differ."""
     said = (0, 1) if final is None else (final, final)
     base: dict[str, Any] = {
         "agent": agent,

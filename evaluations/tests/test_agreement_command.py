@@ -83,7 +83,7 @@ def test_filters_narrow_the_cases_as_on_the_page(frozen: Submission) -> None:
         assert told["n_items"] == expected, words
         assert words[1] in told["scope"]
     _, err, code = run("agreement", "--submission", frozen.pk, "--level", "easyy")
-    assert (code, "There is no level easyy in submission" in err, "Did you mean easy?" in err) == (2, True, True)
+    assert (code, "The level easyy does not exist in submission" in err, "Did you mean easy?" in err) == (2, True, True)
 
 
 def test_the_published_rules_give_the_expected_figures_of_the_real_labels(db: Any) -> None:
@@ -105,7 +105,10 @@ def test_without_any_label_it_is_refused(submission: Submission) -> None:
 
 @pytest.mark.parametrize(
     ("words", "says"),
-    [(("--submission", 10**9), "no submission 1000000000"), (("--benchmark", "no"), "no benchmark no")],
+    [
+        (("--submission", 10**9), "Submission 1000000000 does not exist"),
+        (("--benchmark", "no"), "The benchmark no does not exist"),
+    ],
 )
 def test_what_is_not_there_is_wrong_usage(db: Any, words: tuple[Any, ...], says: str) -> None:
     _, err, code = run("agreement", *words)
@@ -131,4 +134,4 @@ def test_wrong_words_exit_2(words: tuple[str, ...], says: str, capsys: pytest.Ca
 def test_imported_labels_of_a_submission_are_wrong_usage(submission: Submission) -> None:
     _, err, code = run("agreement", "--submission", submission.pk, "--imported")
     assert code == 2
-    assert "--imported goes with --benchmark" in err
+    assert "Use --imported with --benchmark" in err

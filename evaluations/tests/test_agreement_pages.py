@@ -95,8 +95,8 @@ def test_before_the_freeze_the_page_says_what_it_waits_for_and_computes_nothing(
     says = text(response)
     assert response["Content-Type"].startswith("text/html")
     assert "Not before the freeze" in says
-    assert "1 dispute : an adjudicator decides" in says
-    assert "1 agreed : the spot checks are drawn" in says
+    assert "1 dispute : an adjudicator must decide" in says
+    assert "1 agreed : the spot checks must be drawn" in says
     assert "alpha" not in says
     assert "%" not in says
     assert "agreement" not in response.context
@@ -180,7 +180,7 @@ def test_the_figures_of_published_tables_stand_at_the_top_where_labels_were_made
     listed = agreement(cases.of_imported(benchmark, Rules.PUBLISHED), "", Rules.PUBLISHED).first_against_second
     assert listed is not None
     says = text(of_benchmark(erin, "reviewed", rules="published"))
-    section = says.split("First against second listed")[1].split("Alpha of each verdict")[0]
+    section = says.split("First against second listed label")[1].split("Alpha of each verdict")[0]
     assert f"Cohen kappa {tables.written(listed.kappa.value, 'coefficient4')} " in section
     assert f"Alpha {tables.written(listed.alpha.value, 'coefficient4')} " in section
     assert "95 %:" not in says

@@ -1,4 +1,4 @@
-"""What QA changed, and what the spot checks say about the rest."""
+"""Changes by QA, and what the spot checks say about the rest."""
 
 from __future__ import annotations
 

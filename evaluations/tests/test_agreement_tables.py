@@ -154,7 +154,7 @@ def test_a_table_of_many_groups_or_pairs_says_which_have_intervals() -> None:
     many = [case(n, (1, 1, 0), 1, website=f"w{n}") for n in range(51)]
     assert "The 50 with the most trajectories have intervals." in table("by-website", many).note
     assert "intervals" not in table("by-website", many[:50]).note
-    assert "The 100 who share most have intervals." in table("pairs", [case(0, (1,) * 15, 1)]).note
+    assert "The 100 pairs who share most have intervals." in table("pairs", [case(0, (1,) * 15, 1)]).note
     assert "intervals" not in table("pairs", [case(0, (1,) * 14, 1)]).note
 
 
@@ -204,7 +204,7 @@ def said(unchecked: int, expected: Measure, unanimous: int = 500, unknown: int =
 def test_the_extrapolation_widens_its_interval_to_whole_trajectories() -> None:
     says = said(180, Measure(4.2, 20, low=1.3, high=8.1))
     assert says == (
-        "Had an adjudicator checked the 180 unanimous trajectories that nobody checked, the expected number of other "
+        "If an adjudicator had checked the 180 unchecked unanimous trajectories, the expected number of different "
         "decisions is about 4 (1 to 9)."
     )
 
@@ -235,8 +235,8 @@ def test_where_nothing_is_unanimous_nobody_is_said_to_have_looked_at_it() -> Non
 
 def test_what_is_left_out_of_the_extrapolation_is_said() -> None:
     says = said(11, Measure(4.0, 2, low=0.7, high=7.3), unknown=3)
-    assert "checked the 8 unanimous trajectories" in says
-    assert says.endswith("3 more are left out: no spot check of their draw was judged blind.")
+    assert "checked the 8 unchecked unanimous trajectories" in says
+    assert says.endswith("3 more are left out: their draw had no blind spot check.")
 
 
 def test_bounds_that_are_whole_but_for_rounding_are_not_widened() -> None:

@@ -132,7 +132,7 @@ def test_a_full_disk_loses_no_head(
     real = os.write
     monkeypatch.setattr(transports.os, "write", lambda descriptor, data: real(descriptor, data[:30]))
     (anchor,) = anchoring.publish()
-    assert "took 30 of" in anchor.error
+    assert "Only 30 of" in anchor.error
     monkeypatch.setattr(transports.os, "write", real)
     (again,) = anchoring.publish()
     assert (again.pk, again.error) == (anchor.pk, "")
@@ -142,9 +142,7 @@ def test_a_full_disk_loses_no_head(
 def test_a_missing_folder_is_told_without_naming_it(submission: Submission, settings: Any, tmp_path: Path) -> None:
     settings.ANCHOR_FILE = str(tmp_path / "nowhere" / "anchors.jsonl")
     (anchor,) = anchoring.publish()
-    assert anchor.error.startswith(
-        "anchors.jsonl could not be written: the folder that ANCHOR_FILE names does not exist"
-    )
+    assert anchor.error.startswith("anchors.jsonl could not be written: the folder in ANCHOR_FILE does not exist")
     assert "nowhere" not in anchor.error
 
 
@@ -198,7 +196,7 @@ def test_a_webhook_that_is_not_there_is_given_up_after_three_and_nothing_is_lost
     with outside() as gone:
         settings.ANCHOR_WEBHOOK = f"{gone.address}/sesame"
     assert [anchor.error for anchor in anchoring.publish()] == [
-        f"{gone.address} could not be asked: Connection refused."
+        f"{gone.address} could not be reached: Connection refused."
     ] * 3
     with outside() as back:
         settings.ANCHOR_WEBHOOK = back.address
@@ -262,7 +260,7 @@ def test_the_command_says_how_many_chains_wait(settings: Any, tmp_path: Path, db
     err = StringIO()
     with pytest.raises(CommandError, match=r"3 of 3 could not be published\. 5 chains wait for the next time"):
         call_command("publish_anchors", stderr=err)
-    assert "the folder that ANCHOR_FILE names does not exist; make it first" in err.getvalue()
+    assert "the folder in ANCHOR_FILE does not exist. Create it first" in err.getvalue()
 
 
 def test_the_command_is_wrong_usage_where_there_is_nowhere_to_publish(db: Any) -> None:

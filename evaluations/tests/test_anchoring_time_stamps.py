@@ -60,17 +60,20 @@ def reply(status: int, *parts: bytes) -> tuple[int, bytes]:
 
 REFUSALS = {
     "status 2": lambda body: reply(2),
-    "has no time stamp in it": lambda body: reply(0),
-    "for something else": lambda body: (200, granted(body)[1].replace(body[body.index(b"\x04\x20") + 2 :][:32], OTHER)),
-    "is for something else": lambda body: reply(0, token(body[body.index(b"\x04\x20") + 2 :][:32])),  # no nonce
+    "contains no time stamp": lambda body: reply(0),
+    "for a different request": lambda body: (
+        200,
+        granted(body)[1].replace(body[body.index(b"\x04\x20") + 2 :][:32], OTHER),
+    ),
+    "is for a different request": lambda body: reply(0, token(body[body.index(b"\x04\x20") + 2 :][:32])),  # no nonce
     "is not over a SHA-256": lambda body: reply(0, token(b"x" * 20)),
     "not over a SHA-256": lambda body: reply(0, token(OTHER, algorithm=SHA256_ALGORITHM.replace(b"\x01", b"\x02"))),
-    "has no time": lambda body: reply(0, token(OTHER, at=b"20261399100000Z")),
+    "has no readable time": lambda body: reply(0, token(OTHER, at=b"20261399100000Z")),
     "form of RFC 3161": lambda body: (200, der(0x31, der(0x30, der(2, b"\0")))),
     "is cut": lambda body: (200, b"<html>It works!</html>"),
-    "has not the form": lambda body: (200, b""),
+    "does not have the form": lambda body: (200, b""),
     "is cut off": lambda body: (200, granted(body)[1][:-9]),
-    "is no DER": lambda body: (200, b"\x30\x80\x00\x00"),
+    "is not DER": lambda body: (200, b"\x30\x80\x00\x00"),
     "answered 500": lambda body: (500, b""),
     "has too many parts": lambda body: (200, b"\x05\x00" * 1000),
 }

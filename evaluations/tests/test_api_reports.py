@@ -148,12 +148,12 @@ def test_without_a_known_judge_the_known_ones_are_named(
 
     assert [error["where"] for error in body["errors"]] == ["judge"]
     if query != {"judge": "a\x00b"}:  # which no text field takes
-        assert "known are strict@1." in body["detail"]
+        assert "Known: strict@1." in body["detail"]
 
 
 def test_where_no_judge_was_asked_that_is_said(frozen: Submission, people: People) -> None:
     body = problem(get(people["mira"], f"/submissions/{frozen.pk}/comparison"), 400)
-    assert "none for these trajectories" in body["detail"]
+    assert "no judges for these trajectories" in body["detail"]
 
 
 def test_an_older_version_is_asked_for_by_its_number(judgments: Any, frozen: Submission, people: People) -> None:

@@ -57,7 +57,7 @@ def pages(client: Client, audit: Audit) -> list[str]:
 def test_what_was_learnt_later_is_held_against_an_open_audit(
     amy: Client, audit: Audit, bundles: dict[str, Path], published: str, address: str
 ) -> None:
-    assert all("not known to be the submitter" in page for page in pages(amy, audit))
+    assert all("not known to belong to the submitter" in page for page in pages(amy, audit))
 
     taken = amy.post(reverse(address), {"bundle": uploaded(bundles["files"]), "keys": published, "heads": f" {HEAD}\n"})
     work()
@@ -91,7 +91,7 @@ def test_a_check_that_failed_is_told_when_a_later_one_passes(
     for page in pages(amy, audit):
         assert "by U2. Supplied for this check: nothing." in page
         assert "2 earlier checks:" in page
-        assert page.count(f"another one than the given {HEAD}") == 1
+        assert page.count(f"not the given {HEAD}") == 1
         assert page.index("given: id of the chain") < page.index(f"given {HEAD}") < page.index("None failed.")
     told = amy.get(reverse("api-audit", args=[audit.pk])).json()
     asked = [(each["checked_by"], each["given"], [one["name"] for one in each["failed"]]) for each in told["checks"]]
@@ -181,7 +181,7 @@ def test_who_may_not_read_the_audit_learns_nothing_and_adds_nothing(
     with pytest.raises(AuditRefused) as refused:
         open_bundle(bundles["files"], stranger(audit), Given(chain=HEAD))
 
-    assert str(refused.value) == "This very bundle is open here already."
+    assert str(refused.value) == "This bundle is already open here."
     assert audit.checks.count() == 1
 
 

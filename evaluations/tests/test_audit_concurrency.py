@@ -94,7 +94,7 @@ def test_no_sample_of_the_same_trajectories_is_drawn_while_a_bundle_is_opened(
     open_bundle(bundles["digests"], auditor("bea"), on_opened=also)
 
     assert isinstance(drawn[0], OperationalError), drawn
-    with pytest.raises(Conflict, match="could have, read"):
+    with pytest.raises(Conflict, match="could have read"):
         let_in(actions.draw(audit, auditor(), 1))
 
 
@@ -112,5 +112,5 @@ def test_nobody_joins_a_sample_that_was_drawn_when_the_others_were_locked(
         open_bundle(bundles["digests"], auditor("bea"), on_opened=also)
 
     assert isinstance(joined[0], OperationalError), joined
-    with pytest.raises(Conflict, match="could have, read"):
+    with pytest.raises(Conflict, match="could have read"):
         let_in(Submission.objects.get(sample_of=audit.submission_id))

@@ -147,7 +147,7 @@ def test_who_had_a_part_in_the_same_trajectories_does_not_label_the_sample(
     made_maintainer(nina, second)
     sample = actions.draw(audit, auditor(), 2)
 
-    with pytest.raises(Conflict, match="read the labels"):
+    with pytest.raises(Conflict, match="read, the labels"):
         workflow.add_member(auditor(), sample, Person.objects.get(username=name), Membership.Role.ANNOTATOR)
 
 
@@ -159,8 +159,8 @@ def test_who_labels_the_sample_opens_no_bundle_of_the_same_trajectories(
     erin.refresh_from_db()
     path = bundle(second, tmp_path)
 
-    with pytest.raises(AuditRefused, match="label a sample of this review"):
+    with pytest.raises(AuditRefused, match="label a sample of this audit"):
         open_bundle(path, erin)
     other = open_bundle(path, auditor())
-    with pytest.raises(Conflict, match="when it is frozen"):
+    with pytest.raises(Conflict, match="when the sample is frozen"):
         actions.add_auditor(auditor(), other, erin)

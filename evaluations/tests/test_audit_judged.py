@@ -90,7 +90,7 @@ def test_judges_that_came_are_none_of_this_instance(audit: Audit) -> None:
         assert judge.fingerprint == Judge.own.get(name=judge.name).fingerprint
     came.bulk_create([Judge(name="newcomer", version=7, came_with=audit.submission, stated="f" * 64)])
     assert defining.define(None, name="newcomer", scorer="autonomous-eval", model="small-model").version == 1
-    with pytest.raises(LookupError, match="no judge newcomer@7; known are elsewhere, newcomer, strict"):
+    with pytest.raises(LookupError, match=r"The judge newcomer@7 does not exist\. Known: elsewhere, newcomer, strict"):
         defining.find_judge("newcomer@7")
 
 
@@ -103,7 +103,7 @@ def test_the_command_knows_the_judges_that_came_for_their_benchmark_alone(audit:
     assert find_judge("strict@1", frozen.benchmark) == Judge.own.get(name="strict")
     with pytest.raises(CommandError, match="Did you mean newcomer"):
         find_judge("newcomr", theirs)
-    with pytest.raises(CommandError, match="known are elsewhere, strict"):
+    with pytest.raises(CommandError, match="Known: elsewhere, strict"):
         find_judge("newcomer", frozen.benchmark)
 
 
@@ -195,25 +195,25 @@ def written(submission: Submission, runs: Lines, judgments: Lines) -> list[str]:
 MALFORMED: list[tuple[str, str, dict[str, Any], str]] = [
     ("judgments", "strict@1", {"task_id": "task_0077"}, "a task without a trajectory"),
     ("judgments", "strict@1", {"run": 77}, "its run is not among the runs"),
-    ("judgments", "strict@1", {"run": 2}, "its run is one of another judge"),
-    ("judgments", "strict@1", {"fingerprint": "0" * 64}, "its run is one of another judge"),
-    ("judgments", "strict@1", {"repetition": 0}, "no such repetition"),
-    ("judgments", "strict@1", {"repetition": 2**53}, "no such repetition"),
+    ("judgments", "strict@1", {"run": 2}, "its run belongs to another judge"),
+    ("judgments", "strict@1", {"fingerprint": "0" * 64}, "its run belongs to another judge"),
+    ("judgments", "strict@1", {"repetition": 0}, "this repetition does not exist"),
+    ("judgments", "strict@1", {"repetition": 2**53}, "this repetition does not exist"),
     ("judgments", "strict@1", {"judged_at": None}, "it has no time"),
-    ("judgments", "strict@1", {"verdict": None}, "a verdict and a reason"),
-    ("judgments", "strict@1", {"reason": "Both."}, "a verdict and a reason"),
+    ("judgments", "strict@1", {"verdict": None}, "either a verdict or a reason"),
+    ("judgments", "strict@1", {"reason": "Both."}, "either a verdict or a reason"),
     ("judgments", "strict@1", {"verdict": None, "reason": "x" * 501}, "its reason is too long"),
     ("judgments", "strict@1", {"error": True}, "it failed and has a verdict"),
-    ("judgments", "elsewhere@1", {"error": True, "verdict": None, "score": None}, "it failed in no run"),
-    ("runs", "strict", {"judge": "no name"}, "no usable name"),
+    ("judgments", "elsewhere@1", {"error": True, "verdict": None, "score": None}, "it failed, without a run"),
+    ("runs", "strict", {"judge": "no name"}, "no valid name"),
     ("runs", "strict", {"judge": "x" * 65}, "the name of its judge is too long"),
     ("runs", "strict", {"fingerprint": ""}, "no fingerprint"),
     ("runs", "strict", {"fingerprint": "f" * 65}, "the fingerprint of its judge is too long"),
-    ("runs", "strict", {"version": 2**53}, "a version beyond all numbers"),
+    ("runs", "strict", {"version": 2**53}, "the version of its judge is too large"),
     ("runs", "strict", {"repeat": None}, "no number of repetitions"),
     ("runs", "strict", {"repeat": 2**53}, "no number of repetitions"),
-    ("runs", "strict", {"run": 2}, "its number is there twice"),
-    ("runs", "elsewhere", {"judge": "strict"}, "says otherwise what its judge is"),
+    ("runs", "strict", {"run": 2}, "its number occurs twice"),
+    ("runs", "elsewhere", {"judge": "strict"}, "describes the same judge differently"),
 ]
 
 

@@ -102,7 +102,7 @@ def test_the_sample_is_drawn_on_the_page(amy: Client, audit: Audit) -> None:
     page = text(amy.post(reverse("draw-sample", args=[audit.pk]), {"size": 1, "seed": "mine"}, follow=True))
 
     audit.refresh_from_db()
-    assert "The sample is drawn" in page
+    assert "Sample drawn" in page
     assert (audit.size, audit.seed) == (1, "mine")
     assert audit.sample is not None
     page = text(amy.get(reverse("judge-runs", args=[audit.sample.pk])))
@@ -133,7 +133,7 @@ def test_another_auditor_is_added_on_the_page(amy: Client, audit: Audit) -> None
 
     page = text(amy.post(reverse("add-auditor", args=[audit.pk]), {"person": bea.pk}, follow=True))
 
-    assert "bea reads this audit too, as U2" in page
+    assert "bea can now read this audit, as U2" in page
 
 
 def test_stand_ins_are_offered_nowhere(amy: Client, audit: Audit) -> None:
@@ -199,7 +199,7 @@ def test_the_commands_open_draw_and_tell(frozen: Submission, tmp_path: Path) -> 
     assert audit.key_trusted
     out, err, code = run("draw_audit_sample", audit.pk, "--size", 2, "--seed", "mine")
     assert (err, code) == ("", 0)
-    assert "2 trajectories by the seed mine, chosen by the auditor" in out
+    assert "2 trajectories drawn with the seed mine, chosen by the auditor" in out
     told = run("audit_report", audit.pk)[0]
     assert "not frozen" in told
     assert f"manifest  {audit.manifest} (SHA-256)\nkey       {audit.key_id}, the submitter's" in told
@@ -220,7 +220,7 @@ def test_the_commands_refuse_with_the_reason(bundles: dict[str, Path], tmp_path:
     testing.person("dave")
 
     assert run("import_audit", tmp_path / "no.zip", "--as", "amy")[1:] == (
-        "The bundle was not opened. It is no zip file, or was cut off; fetch it again.",
+        "The bundle was not opened. It is not a zip file, or it was cut off; download it again.",
         1,
     )
     assert run("import_audit", tmp_path / "gone.zip", "--as", "amy")[2] == 2
@@ -266,4 +266,4 @@ def test_the_api_says_what_is_wrong_with_a_bundle(amy: Client, tmp_path: Path) -
 
     told = amy.get(taken["Location"]).json()
     assert (told["stage"], told["audit"]) == ("finished", None)
-    assert "no zip file" in told["refused"]
+    assert "not a zip file" in told["refused"]

@@ -145,7 +145,7 @@ def test_a_bundle_of_another_submission_is_not_told(audit: Audit, tmp_path: Path
 def test_a_sample_is_drawn_once(audit: Audit) -> None:
     actions.draw(audit, auditor(), 2)
 
-    with pytest.raises(Conflict, match="one for each audit"):
+    with pytest.raises(Conflict, match="Each audit has one sample"):
         actions.draw(audit, auditor(), 2)
 
 
@@ -248,7 +248,7 @@ def test_who_read_or_made_the_labels_does_not_label_the_sample(audit: Audit, nam
     actions.add_auditor(auditor(), audit, auditor("bea"))
     sample = actions.draw(audit, auditor(), 2)
 
-    with pytest.raises(Conflict, match="read the labels"):
+    with pytest.raises(Conflict, match="read, the labels"):
         workflow.add_member(auditor(), sample, Person.objects.get(username=name), role)
 
 
@@ -273,10 +273,10 @@ def test_who_labels_the_sample_reads_no_audit_of_the_review_until_it_is_frozen(a
     sample = actions.draw(audit, auditor(), 2)
     people = add_people(sample)
 
-    with pytest.raises(Conflict, match="when it is frozen"):
+    with pytest.raises(Conflict, match="when the sample is frozen"):
         actions.add_auditor(auditor(), audit, people["erin"])
     workflow.deactivate_member(auditor(), sample, people["finn"])
-    with pytest.raises(Conflict, match="when it is frozen"):
+    with pytest.raises(Conflict, match="when the sample is frozen"):
         actions.add_auditor(auditor(), audit, people["finn"])  # who could be let in again
 
     workflow.add_member(auditor(), sample, people["finn"], Membership.Role.ANNOTATOR)
@@ -292,7 +292,7 @@ def test_who_labels_the_sample_opens_no_other_bundle_of_the_review(audit: Audit,
     people["erin"].refresh_from_db()
     path = bundle(original, tmp_path, screenshots="digests")
 
-    with pytest.raises(AuditRefused, match="label a sample of this review"):
+    with pytest.raises(AuditRefused, match="label a sample of this audit"):
         open_bundle(path, people["erin"])
 
     assert Audit.objects.count() == 1
@@ -303,7 +303,7 @@ def test_a_frozen_sample_is_not_reopened(audit: Audit) -> None:
     sample = actions.draw(audit, auditor(), 2)
     relabel(sample)
 
-    with pytest.raises(Conflict, match="no new label would be blind"):
+    with pytest.raises(Conflict, match="new labels would not be blind"):
         workflow.reopen_submission(auditor(), sample, "Once more.")
 
 

@@ -36,7 +36,7 @@ def test_answers_without_their_pages_are_not_labelled_again(answers: Submission,
     audit = audit_of(answers, tmp_path, screenshots="digests")
     files = Attachment.objects.filter(trajectory__submission=audit.submission).count()
 
-    with pytest.raises(Conflict, match=f"{files} of {files} files of trajectories did not come.*with its screenshots"):
+    with pytest.raises(Conflict, match=f"{files} of {files} files of trajectories are missing.*with its screenshots"):
         actions.draw(audit, auditor(), 1)
 
     audit.refresh_from_db()
@@ -58,7 +58,7 @@ def test_answers_with_their_pages_are_and_the_sample_has_its_evidence(answers: S
 def test_a_file_that_could_not_be_opened_is_lacking_as_well(tmp_path: Path) -> None:
     audit = opened(HandMade(), tmp_path)  # its network trace is none
 
-    with pytest.raises(Conflict, match="1 of 1 files of trajectories did not come with the bundle, or could not be"):
+    with pytest.raises(Conflict, match="1 of 1 files of trajectories are missing from the bundle, or could not be"):
         actions.draw(audit, auditor(), 1)
 
 
@@ -71,7 +71,7 @@ def test_a_covered_picture_of_which_no_redaction_tells_is_lacking(tmp_path: Path
 
     audit = opened(made, tmp_path)
 
-    with pytest.raises(Conflict, match="the pictures of 1 of 6 steps and 1 of 1 files"):
+    with pytest.raises(Conflict, match="the screenshots of 1 of 6 steps and 1 of 1 files"):
         actions.draw(audit, auditor(), 1)
 
 

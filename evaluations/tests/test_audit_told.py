@@ -51,7 +51,7 @@ def test_the_id_of_the_chain_goes_with_the_bundle(amy: Client, bundles: dict[str
 
     told = {each["name"]: each for each in Audit.objects.get().findings}
     assert told["chain_id"]["result"] == "fail"
-    assert f"another one than the given {'ab' * 32}" in told["chain_id"]["says"]
+    assert f"not the given {'ab' * 32}" in told["chain_id"]["says"]
 
 
 @pytest.mark.parametrize("name", ["keys", "anchors", "tasks", "chain"])
@@ -83,7 +83,7 @@ def test_no_command_adds_to_what_came_in_a_bundle(audit: Audit, tmp_path: Path, 
     (tmp_path / "tasks.json").write_bytes(tasks(0).read())
     name, file, *more = command
 
-    with pytest.raises(CommandError, match="came in an evidence bundle") as refused:
+    with pytest.raises(CommandError, match="imported with an evidence bundle") as refused:
         call_command(name, str(tmp_path / file), "--benchmark", audit.submission.benchmark.slug, *more)
 
     assert refused.value.returncode == 2
@@ -102,7 +102,7 @@ def test_the_command_takes_heads_and_task_list(bundles: dict[str, Path], tmp_pat
 
 
 def test_whose_key_it_is_is_told(amy: Client, audit: Audit) -> None:
-    assert all("not known to be the submitter" in page for page in pages(amy, audit))
+    assert all("not known to belong to the submitter" in page for page in pages(amy, audit))
 
 
 # --- the sample ------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_the_command_decides(audit: Audit) -> None:
 
     assert [each.reason for each in audit.decisions.all()] == ["Why is task 1 a success?"]
     assert run("decide_audit", audit.pk, *said, "--as", "dave")[1:] == (
-        f"dave does not read audit {audit.pk}: This is for the auditors of the submission.",
+        f"dave cannot read audit {audit.pk}: This is for the auditors of the submission.",
         1,
     )
     assert run("decide_audit", audit.pk, "--outcome", "accept", "--reason", " ", "--as", "amy")[2] == 2

@@ -75,7 +75,7 @@ def test_the_page_asks_again_until_there_is_an_outcome(amy: Client) -> None:
     BundleUpload.objects.update(started_at=None)
     work()
     page = shown(amy, upload)
-    assert "no zip file" in page
+    assert "not a zip file" in page
     assert "hx-get" not in page
 
 
@@ -165,8 +165,8 @@ def test_an_upload_is_cancelled_on_the_page_and_by_the_api(amy: Client) -> None:
 def test_a_finished_upload_is_forgotten_and_its_audit_stays(amy: Client, arrived: Audit) -> None:
     said = text(amy.post(reverse("cancel-bundle", args=[BundleUpload.objects.get().pk]), follow=True))
 
-    assert "It was opened, and its audit stays." in said
-    assert "The bundle is deleted." not in said
+    assert "It was already opened, and its audit remains." in said
+    assert "Bundle deleted." not in said
     assert not BundleUpload.objects.exists()
     assert text(amy.get(reverse("audit", args=[arrived.pk])))
 
@@ -192,7 +192,7 @@ def test_a_bundle_over_the_limit_is_refused(amy: Client, settings: Any, address:
 
     says = text(amy.post(reverse(address), {"bundle": file()}), 400)
 
-    assert "The file has 7 bytes; at most 6 are accepted. The command import_audit takes any." in says
+    assert "The file has 7 bytes; at most 6 are accepted. The command import_audit accepts any number." in says
     assert not BundleUpload.objects.exists()
 
 

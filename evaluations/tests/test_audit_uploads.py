@@ -217,7 +217,7 @@ def test_an_upload_whose_message_was_lost_is_queued_again() -> None:
     jobs.resume_bundles()
 
     upload.refresh_from_db()
-    assert "no zip file" in upload.refused
+    assert "not a zip file" in upload.refused
 
 
 def test_a_worker_that_wakes_up_late_changes_nothing(upload: BundleUpload) -> None:
@@ -307,7 +307,7 @@ def test_a_value_that_surprises_us_is_refused_and_logged_with_its_trace(
     with at('INSERT INTO "annotation_trajectory"', ValueError("surprise")):
         found = worked(upload)
 
-    assert "what no submission can: surprise" in found.refused
+    assert "an impossible record: surprise" in found.refused
     (told,) = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert told.exc_info is not None
 
@@ -330,7 +330,7 @@ def test_the_same_bundle_again_names_the_audit_only_to_who_reads_it(data: bytes)
     again, stranger = worked(waiting_upload(data)), worked(waiting_upload(data, "bea"))
 
     assert (again.audit, again.again, again.refused, again.given) == (audit, True, "", "")
-    assert (stranger.audit, stranger.again, stranger.refused) == (None, False, "This very bundle is open here already.")
+    assert (stranger.audit, stranger.again, stranger.refused) == (None, False, "This bundle is already open here.")
     assert (Audit.objects.count(), AuditCheck.objects.count(), stored()) == (1, 2, [])
 
 
@@ -364,7 +364,7 @@ def test_a_bundle_that_somebody_else_opens_meanwhile_is_open_already(
     monkeypatch.setattr(screenshots, "keep_bytes", opened_meanwhile)
     found = worked(upload)
 
-    assert (found.audit, found.refused) == (None, "This very bundle is open here already.")
+    assert (found.audit, found.refused) == (None, "This bundle is already open here.")
     assert list(Audit.objects.all()) == opened
 
 
@@ -384,7 +384,7 @@ def test_a_bundle_is_stored_under_a_name_of_our_own_and_sent_to_a_worker(
         assert stored() == [f"{made.pk}.zip"]
 
     made.refresh_from_db()
-    assert "no zip file" in made.refused
+    assert "not a zip file" in made.refused
 
 
 def test_a_full_disk_takes_no_bundle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,7 +430,7 @@ def test_what_ended_while_it_was_cancelled_is_not_said_to_be_deleted() -> None:
     upload = waiting_upload(b"nothing")
     jobs.open_bundle(str(upload.pk))
 
-    with pytest.raises(Conflict, match="finished at this moment"):
+    with pytest.raises(Conflict, match="just finished"):
         uploads.cancel(upload)
 
     upload.refresh_from_db()

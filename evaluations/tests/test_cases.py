@@ -203,7 +203,7 @@ def test_the_failure_type_of_unanimous_labels_is_the_main_one_of_most(submission
     assert cases.of_submission(submission)[0].failure_type == "wrong_item"
 
 
-# --- a benchmark, and labels made elsewhere --------------------------------------------------------------------------
+# --- a benchmark, and imported labels --------------------------------------------------------------------------
 
 
 def test_annotators_of_a_benchmark_are_named_with_their_submission(frozen: Submission) -> None:

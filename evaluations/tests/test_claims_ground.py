@@ -65,21 +65,21 @@ def test_a_catalogue_other_than_that_of_the_freeze_fails() -> None:
     tampered = hand_made()
     tampered.bundle.catalogue[0]["level"] = "hard"
 
-    assert "not the one that the submission was frozen under" in tampered.failed()["coverage"]
+    assert "not the one of the freeze" in tampered.failed()["coverage"]
 
 
 def test_a_trajectory_has_its_version_in_the_catalogue() -> None:
     tampered = hand_made()
     tampered.bundle.trajectories[0]["task_version"] = 2
 
-    assert "task_a was judged by a version that there is not" in tampered.failed()["coverage"]
+    assert "task_a was judged by a version that does not exist" in tampered.failed()["coverage"]
 
 
 def test_a_trajectory_is_what_its_digest_was_made_over() -> None:
     tampered = hand_made()
     tampered.bundle.trajectories[0]["computed"] = digest("something else")
 
-    assert "task_a is not what its digest was made over" in tampered.failed()["imported"]
+    assert "task_a does not match its digest" in tampered.failed()["imported"]
 
 
 def test_a_trajectory_is_what_was_imported() -> None:
@@ -88,7 +88,7 @@ def test_a_trajectory_is_what_was_imported() -> None:
     line["computed"] = line["digest"] = digest("something else")
 
     says = tampered.failed()["imported"]
-    assert "task_a is not as it was imported" in says
+    assert "task_a differs from its import" in says
     assert "The digest of the submission is not that of its trajectories" in says
 
 
@@ -96,7 +96,7 @@ def test_a_trajectory_that_was_imported_is_here() -> None:
     tampered = hand_made()
     tampered.event("imported")["payload"]["trajectories"]["task_d"] = "0" * 64
 
-    assert "task_d was imported, and is not here" in tampered.failed()["imported"]
+    assert "task_d was imported and is missing" in tampered.failed()["imported"]
 
 
 def test_a_trajectory_that_is_here_was_imported() -> None:
@@ -110,7 +110,7 @@ def test_a_trajectory_is_there_once() -> None:
     tampered = hand_made()
     tampered.bundle.trajectories.append({**tampered.bundle.trajectories[0], "position": 9})
 
-    assert "task_a is there twice" in tampered.failed()["imported"]
+    assert "task_a occurs twice" in tampered.failed()["imported"]
 
 
 def test_a_task_is_in_the_catalogue_once_in_each_version() -> None:
@@ -124,7 +124,7 @@ def test_a_submission_is_not_younger_than_its_import() -> None:
     tampered = hand_made()
     tampered.submission["created_at"] = LATER
 
-    assert "The submission is younger than its import" in tampered.failed()["imported"]
+    assert "The submission was created after its import" in tampered.failed()["imported"]
 
 
 def test_trajectories_are_in_their_order() -> None:
@@ -142,9 +142,9 @@ def test_the_import_report_is_the_one_of_the_import() -> None:
 
 
 REPORTS: dict[str, dict[str, Any]] = {
-    "does not say that task_c was accepted": {"accepted": ["task_a", "task_b"]},
-    "accepted task_d, which is not here": {"accepted": ["task_a", "task_b", "task_c", "task_d"]},
-    "rejected task_a, which is here": {"rejected": [{"task_id": "task_a", "problems": []}]},
+    "did not accept task_c": {"accepted": ["task_a", "task_b"]},
+    "accepted task_d, which is missing": {"accepted": ["task_a", "task_b", "task_c", "task_d"]},
+    "rejected task_a, which is included": {"rejected": [{"task_id": "task_a", "problems": []}]},
 }
 
 
@@ -172,18 +172,18 @@ def test_reasoning_that_nobody_can_see_is_none() -> None:
     tampered = hand_made()
     tampered.restate(tampered.label("task_a"), reasoning="\u200b \u2060\ufeff\u3164")
 
-    assert "A1 on task_a: it lacks reasoning" in tampered.failed()["reasons"]
+    assert "A1 on task_a lacks reasoning" in tampered.failed()["reasons"]
 
 
 def test_an_import_of_before_reports_were_kept_passes_and_is_told() -> None:
     tampered = hand_made()
     tampered.bundle.import_report = None
-    assert "though the import says that it was kept" in tampered.failed()["imported"]
+    assert "though the import states that it was stored" in tampered.failed()["imported"]
     del tampered.event("imported")["payload"]["report_kept"]
 
     assert tampered.failed() == {}
-    assert "The import report itself is not there, only its digest" in tampered.found()["imported"].says
-    assert "1 import without its report: event #0 has its digest alone" in tampered.exceptions()
+    assert "The import report itself is missing; only its digest" in tampered.found()["imported"].says
+    assert "1 import without its report: event #0 has only its digest" in tampered.exceptions()
 
 
 def test_a_report_of_before_reports_were_kept_is_compared_with_its_digest_where_it_is_there() -> None:
@@ -199,7 +199,7 @@ def test_an_import_records_its_report() -> None:
     tampered = hand_made()
     del tampered.event("imported")["payload"]["report"]
 
-    assert "The import does not say what its report was" in tampered.failed()["imported"]
+    assert "The import does not have the digest of its report" in tampered.failed()["imported"]
 
 
 @pytest.mark.parametrize("name", ["agent", "benchmark", "attempt"])
@@ -219,12 +219,12 @@ def test_without_an_import_nothing_is_known_of_where_it_came_from() -> None:
 
 # Of the label of A1 on task_a (1, two steps, one key point): what it lacks after a change.
 LACKS: dict[str, dict[str, Any]] = {
-    "it lacks reasoning": {"reasoning": " "},
-    "longer than 10000 characters": {"reasoning": "x" * 10_001},
+    "lacks reasoning": {"reasoning": " "},
+    "a text of at most 10000 characters": {"reasoning": "x" * 10_001},
     "the step where it failed": {"verdict": 0, "failure_type": "loop"},
-    "a failure step that there is": {"verdict": 0, "failure_type": "loop", "failure_step": 2},
+    "an existing failure step": {"verdict": 0, "failure_type": "loop", "failure_step": 2},
     "the type of the failure": {"verdict": 0, "failure_step": 1, "failure_type": "bad luck"},
-    "a further failure type that the protocol has": {
+    "a further failure type of the protocol": {
         "verdict": 0, "failure_step": 1, "failure_type": "loop", "further_failure_types": ["bad luck"],
     },
     "the failure that it describes": {"failure_type": "loop"},
@@ -237,8 +237,8 @@ LACKS: dict[str, dict[str, Any]] = {
     "a step that proves": {"findings": [[KEY_POINT, "met", None]]},
     "a step that proves “The page": {"findings": [[KEY_POINT, "unclear", 2]]},
     "met, unmet or unclear": {"findings": [[KEY_POINT, "perhaps", 1]]},
-    "the step whose evidence is said": {"evidence_missing": [2]},
-    "the version of the protocol that asks for an own attempt": {"attempt": {"steps": 1, "notes": "", "path": ""}},
+    "an existing step of missing evidence": {"evidence_missing": [2]},
+    "the version of the protocol that requires an own attempt": {"attempt": {"steps": 1, "notes": "", "path": ""}},
 }  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def test_a_label_that_lacks_something_is_named(lacks: str) -> None:
     tampered.restate(tampered.label("task_a"), **LACKS[lacks])
 
     found = tampered.found()["reasons"]
-    assert "A1 on task_a: it lacks" in found.says
+    assert "A1 on task_a lacks" in found.says
     assert lacks in found.says
     assert found.places == ("task_a",)
 
@@ -257,7 +257,7 @@ def test_a_decision_is_about_a_trajectory_of_the_bundle() -> None:
     tampered = hand_made()
     tampered.restate(tampered.label("task_a"), task_id="task_z")
 
-    assert "There is no trajectory of task_z, which was judged" in tampered.failed()["reasons"]
+    assert "task_z was judged and has no trajectory" in tampered.failed()["reasons"]
 
 
 def test_an_unclear_key_point_needs_no_step_and_an_unmet_one_only_a_reason() -> None:
@@ -272,7 +272,7 @@ def test_an_adjudication_names_its_criterion() -> None:
     tampered = hand_made()
     tampered.restate(tampered.adjudication("task_b"), criterion="taste")
 
-    assert "Q1 on task_b: it lacks the criterion that decides" in tampered.failed()["reasons"]
+    assert "Q1 on task_b lacks the criterion that decides" in tampered.failed()["reasons"]
 
 
 def test_a_revision_says_why() -> None:
@@ -281,8 +281,8 @@ def test_a_revision_says_why() -> None:
     tampered.restate(tampered.adjudication(drawn(tampered)), revision=2)
 
     says = tampered.failed()["reasons"]
-    assert "A1 on task_a: it lacks why it was revised" in says
-    assert f"Q1 on {drawn(tampered)}: it lacks why it was revised" in says
+    assert "A1 on task_a lacks a reason for the revision" in says
+    assert f"Q1 on {drawn(tampered)} lacks a reason for the revision" in says
 
 
 @pytest.mark.parametrize(("accepted_at", "retired_at"), [(LATER, None), (None, "2026-01-05T08:00:00.000000+00:00")])
@@ -317,7 +317,7 @@ def test_the_second_version_of_the_protocol_asks_for_an_own_attempt() -> None:
     tampered.restate(tampered.label("task_c", 1), attempt=attempt | {"path": "scenic"})
 
     found = tampered.found()["reasons"]
-    assert found.says.startswith("4 things are wrong")
+    assert found.says.startswith("4 problems")
     assert set(found.places) == {"task_a", "task_c"}
 
 
@@ -328,6 +328,6 @@ def test_the_protocol_of_the_bundle_is_not_a_softer_one() -> None:
     tampered.bundle.protocol["failure_types"].append({"code": "bad_luck", "name": "Bad luck", "definition": ""})
 
     says = tampered.failed()["reasons"]
-    assert "asks for other labels" in says
+    assert "requires another number of labels" in says
     assert "other failure types than the protocol" in says
     assert "other verdicts than the protocol" in says

@@ -139,4 +139,4 @@ def test_more_key_points_than_can_be_compared_fail_at_once() -> None:
 
     found = next(finding for finding in claims(tampered.bundle) if finding.name == "reasons")
     assert found.result is Result.FAIL
-    assert "more labels and key points than can be held against each other" in found.says
+    assert "too many labels and key points to compare" in found.says

@@ -69,7 +69,7 @@ def test_what_no_end_covers_is_noted_with_how_many_of_it_count(made: Tampered) -
 def test_a_judge_without_its_addresses_is_noted_and_not_compared_with_its_fingerprint(made: Tampered) -> None:
     runs(made)[1] |= {"model": "(address)", "withheld": True}
     assert found(made).result is Result.NOTE
-    assert "Of Run 2 an address or a path was taken out" in found(made).says
+    assert "Of Run 2 an address or a path was removed" in found(made).says
 
 
 def test_cancellations_without_digest_may_have_judgments_that_were_on_their_way(made: Tampered) -> None:
@@ -79,7 +79,7 @@ def test_cancellations_without_digest_may_have_judgments_that_were_on_their_way(
     judgments(made).append(made_last | {"task_id": judgments(made)[-3]["task_id"]})
     assert found(made).result is Result.NOTE
     cancelled["at"] = later(cancelled["at"], 1000)
-    assert "are not as many as event" in found(made).says
+    assert "do not have the number in event" in found(made).says
 
 
 def test_the_event_has_the_digest_of_the_lines_of_the_bundle(judged: _Judged, made: Tampered) -> None:
@@ -334,54 +334,54 @@ def _reason_of_a_failure(made: Tampered) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (_verdict, "are not those that event #"),
-        (_removed, "are not those that event #"),
-        (_failure_removed, "are not those that event #"),
-        (_added, "are not those that event #"),
-        (_all_left_out, "are not those that event #"),
-        (_to_another_run, "are not those that event #"),
-        (_run_left_out, "is not in runs.jsonl"),
-        (_said_to_be_imported, "is not in runs.jsonl"),
-        (_without_events, "Run 1 is finished, and there is no event of it"),
-        (_imported_with_times, "Run 1 is said to be imported, and has times, repetitions or events"),
-        (_imported_with_events, "Run 1 is said to be imported, and has times, repetitions or events"),
-        (_said_to_be_cancelled, "is cancelled, and by its events it is finished"),
-        (_never_finished, "is finished, and by its events it is open"),
-        (_another_judge, "is of another judge than its events"),
+        (_verdict, "do not match the digest in event #"),
+        (_removed, "do not match the digest in event #"),
+        (_failure_removed, "do not match the digest in event #"),
+        (_added, "do not match the digest in event #"),
+        (_all_left_out, "do not match the digest in event #"),
+        (_to_another_run, "do not match the digest in event #"),
+        (_run_left_out, "is missing from runs.jsonl"),
+        (_said_to_be_imported, "is missing from runs.jsonl"),
+        (_without_events, "Run 1 is finished, without an event"),
+        (_imported_with_times, "Run 1 is marked as imported, and has times, repetitions or events"),
+        (_imported_with_events, "Run 1 is marked as imported, and has times, repetitions or events"),
+        (_said_to_be_cancelled, "is cancelled, but finished"),
+        (_never_finished, "is finished, but open"),
+        (_another_judge, "names another judge than its events"),
         (_another_time, "finished at another time than its event"),
         (_a_later_end_without_digest, "has no digest of judgments, and earlier ones have"),
-        (_run_of_no_event, "Run 3 (present-judge) is none that the events tell of"),
+        (_run_of_no_event, "Run 3 (present-judge) has no events"),
         (_ended_twice, "ends a run that had ended"),
-        (_started_by_nobody, "is of no run"),
+        (_started_by_nobody, "belongs to no run"),
         (_number_twice, "Run 1 is twice in runs.jsonl"),
         (_one_run_as_two, "is two runs in runs.jsonl"),
-        (_of_a_run_that_is_not_there, "1 judgment of run 7, which there is not"),
+        (_of_a_run_that_is_not_there, "1 judgment of run 7, which does not exist"),
         (_renumbered, "Run 2 started before run 1"),
-        (_imported_first, "is none that was imported as that one"),
-        (_cancelled_verdict, "are not those that event #"),
-        (_cancelled_verdict_of_an_older_chain, "are not as many as event #"),
-        (_cancelled_left_out, "are not those that event #"),
-        (_no_digests_and_other_verdicts, "are not as many as event #"),
-        (_other_counts, "are not as many as event #"),
+        (_imported_first, "was not imported as that run"),
+        (_cancelled_verdict, "do not match the digest in event #"),
+        (_cancelled_verdict_of_an_older_chain, "do not have the number in event #"),
+        (_cancelled_left_out, "do not match the digest in event #"),
+        (_no_digests_and_other_verdicts, "do not have the number in event #"),
+        (_other_counts, "do not have the number in event #"),
         (_more_counts, "does not count as many items as its run has"),
         (_fewer_trajectories, "does not count as many items as its run has"),
-        (_another_fingerprint_at_the_end, "is of another judge than event #"),
-        (_a_test_when_it_started, "only one of the two is of a test"),
-        (_paused_after_a_cancellation, "(judge_run_paused) is of a run that was cancelled"),
-        (_retried_after_a_cancellation, "(judge_run_retried) is of a run that was cancelled"),
-        (_retried_nothing, "tries 0 items again, which is not how many had failed"),
-        (_in_work, "is paused, and by its events it is open"),
-        (_another_model, "says of its judge present-judge what its fingerprint does not"),
-        (_other_parameters, "says of its judge present-judge what its fingerprint does not"),
-        (_more_repetitions, "has 5 repetitions, and event #"),
+        (_another_fingerprint_at_the_end, "names another judge than event #"),
+        (_a_test_when_it_started, "only one of the two is a test"),
+        (_paused_after_a_cancellation, "(judge_run_paused) belongs to a run that was cancelled"),
+        (_retried_after_a_cancellation, "(judge_run_retried) belongs to a run that was cancelled"),
+        (_retried_nothing, "retries 0 items, which is not the number of failed items"),
+        (_in_work, "is paused, but open"),
+        (_another_model, "does not match its fingerprint"),
+        (_other_parameters, "does not match its fingerprint"),
+        (_more_repetitions, "has 5 repetitions, unlike event #"),
         (_began_long_ago, "began before its first event, or after its last"),
-        (_cancelled_when_it_had_finished, "is cancelled, and has a time at which it finished"),
-        (_judged_later, "it was made before its run started, or after it ended"),
-        (_imported_of_no_task, "there is no trajectory of that task"),
-        (_imported_twice, "it is there twice"),
-        (_imported_repetition_0, "there is no such repetition"),
-        (_imported_failure, "it failed in no run"),
-        (_verdict_and_reason, "it has both a verdict and a reason for none, or neither"),
+        (_cancelled_when_it_had_finished, "is cancelled, and has a finish time"),
+        (_judged_later, "it was given before its run started, or after it ended"),
+        (_imported_of_no_task, "no trajectory has that task"),
+        (_imported_twice, "it occurs twice"),
+        (_imported_repetition_0, "this repetition does not exist"),
+        (_imported_failure, "it failed, without a run"),
+        (_verdict_and_reason, "it must have either a verdict or a reason for none"),
         (_reason_of_a_failure, "it failed and has a reason"),
     ],
 )
@@ -405,7 +405,7 @@ def test_tests_of_a_judge_are_not_in_a_bundle(made: Tampered) -> None:
     for event in made.events:
         if event["payload"].get("run") == number:
             event["payload"]["test"] = True
-    assert "is none that the events tell of" in found(made).says
+    assert "has no events" in found(made).says
     runs(made).pop()
     judgments(made)[:] = [line for line in judgments(made) if line["run"] == 1]
     assert found(made).result is Result.PASS

@@ -26,14 +26,14 @@ def test_times_of_people_who_read_pass() -> None:
     found = hand_made().found()["times"]
 
     assert found.result is Result.PASS
-    assert found.says == "9 labels took 27 minutes of measured work. Nothing was quicker than reading takes."
+    assert found.says == "9 labels took 27 minutes of measured work. Nothing was faster than reading takes."
 
 
 ODD: dict[str, dict[str, Any]] = {
     "Decisions in less than a second a step: 1.": {"active_seconds": 4},
-    "Decisions with more work than time since they were begun: 1.": {"active_seconds": 400},
+    "Decisions with more work than time since they were opened: 1.": {"active_seconds": 400},
     "Decisions for which fewer than half of the steps were opened: 1.": {"steps_seen": [7, 8]},
-    "Decisions that name a failure step which was not opened: 1.": {
+    "Decisions with a failure step that was not opened: 1.": {
         "verdict": 0, "failure_step": 1, "failure_type": "loop", "steps_seen": [0],
     },
 }  # fmt: skip
@@ -75,7 +75,7 @@ def test_labels_of_one_person_closer_together_than_they_took_are_noted() -> None
     second["facts"]["at"] = first["facts"]["at"]
 
     found = noted(tampered, "times")
-    assert "Labels closer to the person's one before than they took: 1." in found.says
+    assert "Labels sooner after the same person's previous label than they took: 1." in found.says
     assert found.places == ("task_b",)
 
 
@@ -91,7 +91,7 @@ def test_events_that_run_backwards_are_noted() -> None:
 def test_a_review_without_exceptions_has_none() -> None:
     found = hand_made().found()["exceptions"]
 
-    assert (found.result, found.says) == (Result.PASS, "There is none.")
+    assert (found.result, found.says) == (Result.PASS, "No exceptions.")
 
 
 def test_a_task_that_somebody_finds_outdated_is_told_with_the_reasoning() -> None:
@@ -135,7 +135,7 @@ def test_who_had_not_passed_the_practice_that_was_asked_for_is_told() -> None:
         tampered.add(set_up, "practice_passed", name, round=1, right=3, of=3, pass_mark=0.6)
 
     says = tampered.exceptions()
-    assert says == "1 annotator who had not passed the practice that was asked for: A2 with 3 labels."
+    assert says == "1 annotator who had not passed the required practice: A2 with 3 labels."
 
 
 def test_a_decision_after_a_look_at_the_network_evidence_is_told() -> None:
@@ -143,7 +143,7 @@ def test_a_decision_after_a_look_at_the_network_evidence_is_told() -> None:
     opened = tampered.event("adjudication_opened", task_id="task_b")
     tampered.add(opened, "network_evidence_seen", "Q1", task_id="task_b", trajectory=2, checks="", trace="")
 
-    assert tampered.exceptions().endswith("goes by: Q1 on task_b, decision 1.")
+    assert tampered.exceptions().endswith("uses: Q1 on task_b, decision 1.")
     assert tampered.failed() == {}
 
 
@@ -176,7 +176,7 @@ def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
     first, second = parse_kinds(found.says)[1]
     assert (
         first[0]
-        == f"30,000 missing from a partial bundle (the first {len(first[1]):,} are told here, the records have all)"
+        == f"30,000 missing from a partial bundle (the first {len(first[1]):,} are listed here; the records have all)"
     )
     assert 10_000 < len(first[1]) < 20_000
     assert second[0] == "1 draw of less than 10 %"
@@ -360,7 +360,7 @@ def test_a_label_that_does_not_say_which_steps_were_opened_is_noted() -> None:
     tampered = hand_made()
     del tampered.label("task_a")["facts"]["steps_seen"]
 
-    assert "Labels that do not say which steps were opened: 1." in noted(tampered, "times").says
+    assert "Labels without a record of the opened steps: 1." in noted(tampered, "times").says
 
 
 @pytest.mark.parametrize("begun", ["claimed_at", "opened_at"])
@@ -370,4 +370,4 @@ def test_a_decision_within_seconds_of_its_beginning_is_noted_by_the_clock(begun:
     row["facts"].pop("active_seconds")
     row[begun] = row["facts"]["at"]
 
-    assert "Decisions sooner after they were begun than reading takes: 1." in noted(tampered, "times").says
+    assert "Decisions sooner after they were opened than reading takes: 1." in noted(tampered, "times").says

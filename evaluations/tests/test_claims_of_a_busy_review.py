@@ -46,7 +46,7 @@ def test_its_exceptions_are_told_with_their_reasons(busy: Bundle) -> None:
         "1 reopened verdict: task_0000 (“Look at the range again.”)",
         "1 reopening of the whole submission",
         "(“A decision was forgotten.”)",
-        "1 trajectory given back: task_0002 (“I know the shop.”)",
+        "1 declined trajectory: task_0002 (“I know the shop.”)",
         "1 redaction of a screenshot",
         "1 person who left: Q3",
         "1 informed second stage: A3 would change on task_0003",
@@ -279,4 +279,4 @@ def test_a_settled_report_is_one_that_a_maintainer_settled(busy: Bundle) -> None
     tampered = Tampered(busy)
     tampered.bundle.reports[0].update(settled_at=None, settled_by=None, answer=None)
 
-    assert "has no row that says the same" in tampered.failed()["complete_record"]
+    assert "has no matching row" in tampered.failed()["complete_record"]

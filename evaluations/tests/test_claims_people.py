@@ -49,7 +49,7 @@ def test_a_submission_that_asks_for_fewer_labels_fails() -> None:
     without_label(tampered, "task_a", 3)
     tampered.submission["required_labels"] = 2
 
-    assert "asks for 2 labels; the protocol for 3" in tampered.failed()["annotators"]
+    assert "requires 2 labels; the protocol requires 3" in tampered.failed()["annotators"]
 
 
 def test_a_fourth_label_has_no_slot() -> None:
@@ -131,9 +131,9 @@ def test_no_label_is_made_after_the_judges_were_shown() -> None:
     tampered.add(claimed, "judgments_shown", "A2", **shown)
 
     failed = tampered.failed()["blind_order"]
-    assert "A2 was shown what judges say of task_a before labelling it" in failed
+    assert "A2 was shown judgments of task_a before labelling it" in failed
     assert f"(event #{submitted['sequence']}) was made after they were shown what judges say" in failed
-    assert "there is no second stage then" in failed
+    assert "while the second stage was off" in failed
 
 
 def test_no_label_is_made_after_the_results_were_opened() -> None:
@@ -141,7 +141,7 @@ def test_no_label_is_made_after_the_results_were_opened() -> None:
     tampered.submission["opened_at"] = tampered.event("claimed", task_id="task_c", slot=1)["at"]
     tampered.add(tampered.event("label_submitted", task_id="task_b", slot=3), "results_opened", "M1")
 
-    assert "was made after the results were opened" in tampered.failed()["blind_order"]
+    assert "was created after the results were opened" in tampered.failed()["blind_order"]
 
 
 def test_times_of_rows_tell_of_a_label_after_the_opening_too() -> None:
@@ -170,8 +170,8 @@ def test_no_label_is_made_once_an_adjudicator_has_opened_the_trajectory(task_id:
 
     failed = tampered.failed()["fixed_labels"]
     assert f"The label of A3 on {task_id}" in failed
-    assert "was made after an adjudicator had opened it" in failed
-    assert "was opened for adjudication before all its labels were in" in failed
+    assert "was created after an adjudicator had opened the trajectory" in failed
+    assert "was opened for adjudication before it had all its labels" in failed
 
 
 def test_a_revision_after_the_opening_is_no_better() -> None:
@@ -190,7 +190,7 @@ def test_an_opening_that_was_left_again_fixes_labels_too() -> None:
     tampered.move(opened, before)
     tampered.add(opened, "adjudication_left", "Q1", task_id="task_b", revision=1)
 
-    assert "was made after an adjudicator had opened it" in tampered.failed()["fixed_labels"]
+    assert "was created after an adjudicator had opened the trajectory" in tampered.failed()["fixed_labels"]
 
 
 def test_times_of_rows_tell_of_a_label_after_the_adjudication_too() -> None:
@@ -205,5 +205,5 @@ def test_no_label_is_made_in_a_frozen_submission() -> None:
     tampered.move(tampered.event("frozen"), tampered.of(tampered.label("task_c", 3)))
 
     failed = tampered.failed()
-    assert "was made while the submission was frozen" in failed["fixed_labels"]
+    assert "was created while the submission was frozen" in failed["fixed_labels"]
     assert "in a frozen submission" in failed["frozen"]

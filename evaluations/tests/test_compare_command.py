@@ -93,7 +93,7 @@ def test_what_is_not_frozen_is_left_out_and_said(
     testing.adjudicate_all(people["carol"], submission)
     judgment_row(run_row(submission).items.get(trajectory__position=0))
     code, says = refused(benchmark="shops", judge="careful")
-    assert (code, "was never asked about any of the 2 decided cases" in says) == (1, True)
+    assert (code, "never judged any of the 2 decided cases" in says) == (1, True)
     _, aside = told(benchmark="shops", submission=submission.pk, judge="careful", json=True)
     assert aside == f"Submission {submission.pk} is not frozen: 2 of 2 trajectories are decided.\n"
     workflow.freeze(people["mira"], submission)
@@ -104,7 +104,7 @@ def test_the_side_note_names_what_was_left_out(submission: Submission, labelled:
     imported_row(submission.trajectories.get(position=0))
     with pytest.raises(CommandError):
         call_command("compare", benchmark="shops", judge="elsewhere", stderr=(err := StringIO()))
-    assert err.getvalue() == f"Not frozen and left out: {submission.pk}. Name one with --submission to see it.\n"
+    assert err.getvalue() == f"Not frozen and left out: {submission.pk}. Use --submission to include one.\n"
 
 
 def test_imported_labels_alone_need_no_review_but_know_the_trajectories(
@@ -175,7 +175,7 @@ def test_without_a_judge_it_prints_the_tables_of_the_page(db: Any) -> None:
     results.judged(benchmark)
     results.judged(benchmark, "strict", 0.7)
     text, _ = told(benchmark="reviewed")
-    assert text.startswith("Judges beside people: frozen submissions of reviewed, and labels made elsewhere.")
+    assert text.startswith("Judges compared with people: frozen submissions of reviewed, and imported labels.")
     for words in (
         "Agreement of judges by agent",
         "The human ceiling",
@@ -203,9 +203,9 @@ def test_without_json_it_prints_tables_with_the_same_figures(db: Any) -> None:
     text, _ = told(benchmark="reviewed", judge="webjudge")
     cases = of_benchmark(benchmark, reported_submissions(benchmark))
     overall = compare(Judge.objects.get(), cases, "", benchmark="reviewed").overall[0]
-    assert "webjudge beside people: frozen submissions of reviewed, and labels made elsewhere." in text
+    assert "webjudge compared with people: frozen submissions of reviewed, and imported labels." in text
     assert f"{100 * (overall.measures['agreement'].value or 0):.1f}" in text
-    for words in ("All agents together", "By level", "Key points", "Where judge and people differ"):
+    for words in ("All agents together", "By level", "Key points", "Cases where judge and people differ"):
         assert words in text
 
 
@@ -221,7 +221,7 @@ def test_the_published_rules_are_never_the_default(frozen: Submission, judgments
 def test_an_unknown_judge_is_wrong_usage_and_the_nearest_is_named(frozen: Submission, judgments: Judge) -> None:
     code, says = refused(benchmark="shops", judge="carefull")
     assert code == 2
-    assert says == "There is no judge carefull; known are careful. Did you mean careful?"
+    assert says == "The judge carefull does not exist. Known: careful. Did you mean careful?"
     assert refused(benchmark="shops", judge="careful@7")[0] == 2
 
 
@@ -233,12 +233,12 @@ def test_an_unknown_benchmark_or_submission_is_wrong_usage(frozen: Submission, j
 
 def test_a_filter_that_fits_no_case_is_refused(frozen: Submission, judgments: Judge, labelled: Benchmark) -> None:
     code, says = refused(benchmark="shops", judge="careful", agent="Careful Agnet")
-    assert (code, says.startswith("There is no agent Careful Agnet in frozen submissions of shops")) == (2, True)
+    assert (code, says.startswith("The agent Careful Agnet does not exist in frozen submissions of shops")) == (2, True)
     assert says.endswith("Did you mean Careful Agent?")
     assert "\n" not in refused(benchmark="shops", judge="careful", website="a\nb")[1]
     Benchmark.objects.get(slug="shops").tasks.filter(external_id="task_0001").update(level="hard")
     code, says = refused(benchmark="shops", judge="careful", level="hard", website="https://shop0.example/")
-    assert (code, says.startswith("No case is of level hard, website https://shop0.example/")) == (1, True)
+    assert (code, says.startswith("No case matches level hard, website https://shop0.example/")) == (1, True)
 
 
 def test_a_submission_of_another_benchmark_is_wrong_usage(frozen: Submission, judgments: Judge) -> None:
@@ -262,11 +262,11 @@ def test_nothing_to_compare_says_what_is_missing(
     assert "there are no labels" in refused(benchmark="shops", judge="careful", imported=True)[1]
     testing.label_all(people, submission, {})
     open_ones = refused(benchmark="shops", judge="careful", submission=submission.pk)
-    assert open_ones == (1, "There is nothing to compare: none of the 2 labelled cases is decided.")
+    assert open_ones == (1, "Nothing to compare: none of the 2 labelled cases is decided.")
     workflow.draw_spot_checks(people["mira"], submission)
     testing.adjudicate_all(people["carol"], submission)
     code, says = refused(benchmark="shops", judge="careful", submission=submission.pk)
-    assert (code, "careful was never asked about any of the 2 decided cases" in says) == (1, True)
+    assert (code, "careful never judged any of the 2 decided cases" in says) == (1, True)
 
 
 def test_labels_made_elsewhere_are_pointed_at_where_a_submission_has_none(submission: Submission) -> None:
@@ -274,7 +274,7 @@ def test_labels_made_elsewhere_are_pointed_at_where_a_submission_has_none(submis
     err = StringIO()
     with pytest.raises(CommandError, match="there are no labels"):
         call_command("compare", benchmark="shops", judge="careful", submission=submission.pk, stderr=err)
-    assert "leave --submission out to compare them" in err.getvalue()
+    assert "omit --submission to compare them" in err.getvalue()
 
 
 def test_unscored_judgments_are_something_to_compare(frozen: Submission) -> None:

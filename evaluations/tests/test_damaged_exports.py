@@ -138,7 +138,7 @@ def test_export_command_counts_damaged_files_as_a_failure(
     words = ("export_evidence", frozen.pk, "--output", tmp_path / "bundle.zip", "--screenshots", "digests", "--partial")
     out, err, code = run(*words)
     assert code == 0
-    assert f"FAIL pictures: {FLIPPED} stored files damaged or missing." in err
+    assert f"FAIL screenshots: {FLIPPED} stored files damaged or missing." in err
     assert ", 1 FAIL," in out
 
 

@@ -140,7 +140,7 @@ def test_with_digests_there_is_no_picture_and_the_documents_say_so(frozen: Submi
     package = opened_zip(prepare(frozen, screenshots="digests"))
     assert [name for name in package.namelist() if name.startswith(("screenshots/", "attachments/"))] == []
     assert document(package, "submission.json")["contents"]["screenshots"] == "digests"
-    assert "only their SHA-256 are here" in package.read("README.md").decode()
+    assert "only their SHA-256 are included" in package.read("README.md").decode()
 
 
 def test_without_judges_there_is_no_file_of_them(frozen: Submission) -> None:
@@ -265,7 +265,7 @@ def test_a_partial_bundle_says_what_is_missing(submission: Submission, people: P
 
 def test_a_submission_for_practice_is_refused_however_it_is_asked_for(submission: Submission) -> None:
     Submission.objects.filter(pk=submission.pk).update(practice=True)
-    with pytest.raises(ExportRefused, match="for practice"):
+    with pytest.raises(ExportRefused, match="practice submission"):
         prepare(Submission.objects.get(pk=submission.pk), partial=True, accept_names=True)
 
 

@@ -229,7 +229,7 @@ def test_the_command_names_a_missing_folder_as_it_was_given(frozen: Submission, 
     output = tmp_path / "nowhere" / "bundle.zip"
     _, err, code = run("export_evidence", frozen.pk, "--output", output)
     assert code == 1
-    assert err == f"{output} was not written: there is no folder {output.parent}."
+    assert err == f"{output} was not written: the folder {output.parent} does not exist."
 
 
 def test_the_command_names_no_option_where_none_helps(submission: Submission, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def drawn(page: Page, url: str, audit: Audit) -> Submission:
     assert_usable(page)
     write(page, "Trajectories", "3")
     press(page, page.get_by_role("button", name="Draw the sample"))
-    expect(page.get_by_text("The sample is drawn")).to_be_visible()
+    expect(page.get_by_text("Sample drawn")).to_be_visible()
     press(page, page.get_by_role("link", name="an audit", exact=True))
     expect(page.get_by_text("0 of 9")).to_be_visible()
     assert audit.sample is not None
@@ -144,7 +144,7 @@ def assert_printed(page: Page) -> None:
     assert "66.7 %" in text
     assert "20.8 to 93.9" in text
     assert "Two annotators say" in text
-    for outside in ("Sign out", "read here", "Printable report"):
+    for outside in ("Sign out", "read-only", "Printable report"):
         assert outside not in text
 
 
@@ -177,7 +177,7 @@ def test_a_bundle_goes_from_the_submitter_to_the_decision_of_the_auditor(
     page.keyboard.type("Qu")
     write(page, "Reason", "Two annotators say of task_0000 that it failed.")
     press(page, page.get_by_role("button", name="Decide"))
-    expect(page.get_by_text("The submission is queried.")).to_be_visible()
+    expect(page.get_by_text("Submission queried.")).to_be_visible()
     press(page, page.get_by_role("link", name="Printable report"))
     expect(page.get_by_role("heading", name="2. The sample that was labelled again")).to_be_visible()
     assert_usable(page)

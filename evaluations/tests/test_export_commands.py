@@ -54,7 +54,7 @@ def test_check_submission_exits_0_when_nothing_is_missing(frozen: Submission) ->
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"confirmed_task": "Find any laptop."}, "task_outdated: task_0000: The task has changed since"),
+        ({"confirmed_task": "Find any laptop."}, "task_outdated: task_0000: The task has changed: this"),
         ({"task_id": "task_0000_120125"}, "task_replaced: task_0000: The benchmark has replaced this task"),
     ],
 )
@@ -72,7 +72,7 @@ def test_check_submission_reports_a_task_that_changed_after_the_import(
 def test_an_unknown_submission_is_wrong_usage(db: Any, words: tuple[str, ...]) -> None:
     _, err, code = run(words[0], 10**9, *words[1:])
     assert code == 2
-    assert "no submission 1000000000" in err
+    assert "Submission 1000000000 does not exist" in err
 
 
 @pytest.mark.parametrize("name", ["human-label", "labels", "trajectories-v2"])
@@ -162,7 +162,7 @@ def test_a_folder_that_does_not_exist_is_one_line(frozen: Submission, tmp_path: 
     words = ("export_submission", frozen.pk, "--format", "labels", "--output", tmp_path / "no" / "out")
     _, err, code = run(*words)
     assert code == 1
-    assert err.endswith(f"was not written: there is no folder {tmp_path / 'no'}.")
+    assert err.endswith(f"was not written: the folder {tmp_path / 'no'} does not exist.")
 
 
 def test_a_folder_with_something_else_is_wrong_usage(frozen: Submission, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_what_is_no_ordinary_file_is_never_replaced(frozen: Submission, tmp_path
     # A pipe of our own stands for /dev/stdout and the like, which a test must not aim at.
     output = tmp_path / "pipe"
     os.mkfifo(output)
-    with pytest.raises(OutputTaken, match="not an ordinary file"):
+    with pytest.raises(OutputTaken, match="not a regular file"):
         write(prepare(frozen, ExportFormat.LABELS), output)
     assert output.is_fifo()
 

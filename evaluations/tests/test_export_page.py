@@ -88,7 +88,7 @@ def test_labels_and_verdicts_are_not_downloaded_before_the_freeze(
     testing.adjudicate_all(people["carol"], submission)
     response = get(people["mira"], "export-file", submission, name, partial="1")
     assert response.status_code == 409
-    assert "until then people work independently" in response.content.decode()
+    assert "because people work independently until then" in response.content.decode()
 
 
 def test_an_unknown_format_is_not_found(frozen: Submission, people: People) -> None:

@@ -17,7 +17,7 @@ from evaluations.verifier.findings import Finding, format_kinds, noted, parse_ki
 from evaluations.views.findings import finding_rows
 
 KINDS = [
-    ("250 trajectories given back", [f"task_{n} (“I know it.”)" for n in range(250)]),
+    ("250 declined trajectories", [f"task_{n} (“I know it.”)" for n in range(250)]),
     ("1 draw of less than 10 %", ["draw 1 at 2 %"]),
 ]
 FLOOD = noted("exceptions", format_kinds("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
@@ -34,14 +34,14 @@ def table(*findings: Finding, flat: bool) -> str:
 
 def test_what_is_told_by_kind_is_read_by_kind() -> None:
     assert parse_kinds(FLOOD.says) == ("251 exceptions of 2 kinds.", KINDS)
-    assert parse_kinds("There is none.") == ("There is none.", [])
+    assert parse_kinds("No exceptions.") == ("No exceptions.", [])
 
 
 def test_the_page_lists_each_kind_with_the_first_of_it_and_links_the_places() -> None:
     page = table(FLOOD, flat=False)
     shown = text(page)
 
-    assert "251 exceptions of 2 kinds. 250 trajectories given back task_0 (“I know it.”) task_1 (" in shown
+    assert "251 exceptions of 2 kinds. 250 declined trajectories task_0 (“I know it.”) task_1 (" in shown
     assert "task_199 (“I know it.”) and 50 more, in claims.json 1 draw of less than 10 % draw 1 at 2 %" in shown
     assert "task_200" not in shown
     assert f'href="{reverse("submission-trajectory", args=[1])}">task_0</a>' in page
@@ -51,7 +51,7 @@ def test_the_page_lists_each_kind_with_the_first_of_it_and_links_the_places() ->
 def test_on_paper_each_kind_is_there_with_fewer_of_it() -> None:
     shown = text(table(FLOOD, flat=True))
 
-    assert "250 trajectories given back: task_0 (“I know it.”);" in shown
+    assert "250 declined trajectories: task_0 (“I know it.”);" in shown
     assert "task_19 (“I know it.”) and more 1 draw of less than 10 %: draw 1 at 2 %" in shown
     assert "task_20 " not in shown
     assert "#7" not in shown
@@ -78,5 +78,5 @@ def flooded() -> Bundle:
 def test_the_report_of_a_bundle_has_each_kind_with_its_reasons(flooded: Bundle) -> None:
     shown = text(render_report(flooded))
 
-    assert "251 exceptions of 2 kinds. 250 trajectories given back task_a (“Reason 0.”) task_a (“Reason 1.”)" in shown
+    assert "251 exceptions of 2 kinds. 250 declined trajectories task_a (“Reason 0.”) task_a (“Reason 1.”)" in shown
     assert "task_a (“Reason 199.”) and 50 more, in claims.json 1 adjudication returned Q1 on task_c" in shown

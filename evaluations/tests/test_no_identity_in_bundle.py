@@ -180,7 +180,7 @@ def test_a_name_in_a_reasoning_refuses_the_bundle_until_it_is_accepted(
     submission, people, clients, words = signed_in
     name = people["bob"].last_name
     review(submission, clients, f"As {name.upper()} said.")
-    with pytest.raises(CommandError, match=r"Refused for 9 reasons.*as they are: --accept-names\.$"):
+    with pytest.raises(CommandError, match=r"Refused for 9 reasons.*name members: --accept-names\.$"):
         exported(submission, tmp_path / "refused.zip")
     said = "".join(capsys.readouterr())
     assert "label of A1 on task_0000" in said

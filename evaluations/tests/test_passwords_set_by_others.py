@@ -21,7 +21,7 @@ def test_claims_accept_the_events_and_list_a_set_password() -> None:
     tampered.add(added, "password_link_created", "", member="A2")
 
     assert tampered.failed() == {}
-    assert "1 password set by somebody else than its owner: A2 at " in tampered.exceptions()
+    assert "1 password set by another person than its owner: A2 at " in tampered.exceptions()
     assert "(link, event " in tampered.exceptions()
 
 
@@ -54,4 +54,4 @@ def test_bundle_of_a_review_with_a_set_password_verifies(
     findings = {found.name: found for found in check(str(tmp_path / "bundle.zip"), signing.published())}
 
     assert [name for name, found in findings.items() if found.result is Result.FAIL] == []
-    assert "password set by somebody else" in findings["exceptions"].says
+    assert "password set by another person" in findings["exceptions"].says

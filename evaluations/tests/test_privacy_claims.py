@@ -30,7 +30,7 @@ def test_who_leaves_in_the_middle_and_afterwards_breaks_no_claim(submission, peo
     workflow.claim_this(people["dave"], first)
     workflow.submit(people["dave"], first, testing.content(first, 0))
     workflow.claim_this(people["dave"], second)
-    workflow.erase(people["dave"], people["dave"], "at their own wish")
+    workflow.erase(people["dave"], people["dave"], "at their own request")
     testing.label_all(people, submission, {})
     if with_state(submission.trajectories.all()).filter(state=State.AGREED.value).exists():
         workflow.draw_spot_checks(people["mira"], submission)

@@ -148,7 +148,7 @@ def test_judges_have_their_coverage_flips_costs_and_test_against_each_other(froz
     (versus, _) = rows(answer.context["tables"]["versus"])
     assert [cell for cell in versus if isinstance(cell, str)][:2] == ["second", "first"]
     says = text(answer)
-    assert "Coverage, steadiness and cost of judges" in says
+    assert "Coverage, consistency and cost of judges" in says
     assert "Judge against judge" in says
     assert "upper bound" not in says
 

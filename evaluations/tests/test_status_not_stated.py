@@ -71,7 +71,7 @@ def test_a_bundle_marks_them_and_its_check_counts_them_again(
 
     checked = check_bundle(str(bundle(frozen, tmp_path)), Given())
     failed = {one.name: one.says for one in checked.findings if one.result is Result.FAIL}
-    assert failed == {"judgments": "Run 1 (strict) is none that the events tell of."}  # this run was made without any
+    assert failed == {"judgments": "Run 1 (strict) has no events."}  # this run was made without any
 
 
 @pytest.fixture

@@ -198,11 +198,11 @@ def test_a_page_shows_value_counts_and_interval_and_says_in_words_what_is_undefi
 
 
 def test_a_page_has_the_links_of_rows_the_csv_and_the_explanations() -> None:
-    columns = [Column("Agent"), Column("Raw agreement", "rate", "How often two say the same.")]
+    columns = [Column("Agent"), Column("Raw agreement", "rate", "How often two labels of a trajectory agree.")]
     page = drawn(table(["SeeAct", RATE], ["B", RATE], columns=columns, links={1: "/b?a=1&c=2"}), csv="?csv=agents")
     assert page.xpath("//tbody//a/@href") == ["/b?a=1&c=2"]
     assert page.xpath("//a[@class='csv']/@href") == ["?csv=agents"]
-    assert page.xpath("//th/@title") == page.xpath("//dd/text()") == ["How often two say the same."]
+    assert page.xpath("//th/@title") == page.xpath("//dd/text()") == ["How often two labels of a trajectory agree."]
     assert page.xpath("//a[@class='csv']")[0].text_content() == "CSV of By agent"
 
 

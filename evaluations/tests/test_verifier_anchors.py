@@ -109,7 +109,7 @@ def test_a_chain_that_was_rewritten_after_it_was_published_is_named() -> None:
     published = [line(EVENTS, 1), line(EVENTS, 3), line(EVENTS, 4)]
     (finding,) = found(REWRITTEN, *published)
     assert finding.result is FAIL
-    assert "The chain was rewritten after it was published" in finding.says
+    assert "The chain was rewritten after publication" in finding.says
     assert finding.places == ("#3", "#4")
     assert results(found(EVENTS, *published)) == [PASS]
 
@@ -127,7 +127,7 @@ def test_that_there_is_nothing_to_compare_is_said() -> None:
     assert results(anchor_findings(bundle_of(EVENTS, []), None)) == [NOTE]
     (none,) = anchor_findings(bundle_of(EVENTS, []), [line(chain("another"), 0)])
     assert none.result is NOTE
-    assert "None of 1 given head is of this chain" in none.says
+    assert "None of 1 given head belongs to this chain" in none.says
     assert "other chains" not in none.says  # nobody knows who signed it
 
 
@@ -136,7 +136,7 @@ def test_other_chains_of_a_known_key_are_counted_and_fail_nothing() -> None:
     forged = line(chain("a third"), 0) | {"signature": "00" * 64}
     (none,) = found(EVENTS, *others, forged)
     assert none.result is NOTE
-    assert "None of 4 given heads is of this chain" in none.says
+    assert "None of 4 given heads belongs to this chain" in none.says
     assert "2 other chains" in none.says
 
 

@@ -142,10 +142,10 @@ def test_there_is_no_comparison_without_a_judgment():
 def test_a_bundle_without_judges_is_noted():
     bundle = bulk(5)
     bundle.runs = bundle.judgments = bundle.comparison = None
-    assert "made without judges" in of_comparison(bundle).says
+    assert "has no judges" in of_comparison(bundle).says
     [judgments] = judgments_findings(bundle)
     assert judgments.result is Result.NOTE
-    assert "tells of 2 runs of judges, tests left out" in judgments.says
+    assert "records 2 runs of judges, without tests" in judgments.says
     bundle.events = [event for event in bundle.events if not event["kind"].startswith("judge_run_")]
     assert judgments_findings(bundle) == []
 
@@ -161,14 +161,14 @@ def test_a_judgment_is_of_a_run_of_its_judge(change):
     bundle = bulk(5)
     bundle.judgments[0] |= change
     assert of_comparison(bundle).result is Result.FAIL
-    assert "which is no run of that judge" in of_comparison(bundle).says
+    assert "which is not a run of that judge" in of_comparison(bundle).says
 
 
 def test_countless_judges_are_not_computed():
     bundle = bulk(5)
     line = bundle.judgments[0]
     bundle.judgments = [line | {"fingerprint": f"{number:064x}"} for number in range(1001)]
-    assert "it is of 1,001 judges" in of_comparison(bundle).says
+    assert "it compares 1,001 judges" in of_comparison(bundle).says
 
 
 # --- forged ----------------------------------------------------------------------------------------------------------

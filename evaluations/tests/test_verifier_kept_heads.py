@@ -31,7 +31,7 @@ def test_a_kept_head_is_found_with_the_number_and_the_time_of_its_event() -> Non
     (finding,) = kept(EVENTS, head(3))
     assert (finding.name, finding.result) == ("kept_heads", PASS)
     assert finding.says.startswith("Event 3 (2026-11-22T03:00:00.000000+00:00) has a given hash: ")
-    assert "events 0 to 3 are as they were" in finding.says
+    assert "events 0 to 3 are unchanged" in finding.says
 
 
 def test_several_kept_heads_are_told_together_and_each_that_is_lost_is_named() -> None:
@@ -91,7 +91,7 @@ def test_without_heads_nothing_is_said_of_them(bundle: Path, capsys: pytest.Capt
 @pytest.mark.parametrize("wrong", ["nothing", "", "ab" * 31, "zz" * 32])
 def test_what_is_no_head_is_wrong_usage(wrong: str, bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(bundle), "--head", "ab" * 32, "--head", wrong]) == 2
-    assert f"--head {wrong} is no head of a chain: 64 hex digits" in capsys.readouterr().err
+    assert f"--head {wrong} is not a head of a chain: 64 hex digits" in capsys.readouterr().err
 
 
 @pytest.mark.django_db
@@ -104,6 +104,6 @@ def test_verify_evidence_takes_heads_too(bundle: Path) -> None:
     with pytest.raises(CommandError, match="These checks failed: kept_heads") as failed:
         call_command("verify_evidence", str(bundle), "--keys", keys, "--head", "ab" * 32, stdout=out)
     assert failed.value.returncode == 1
-    with pytest.raises(CommandError, match="--head nothing is no head of a chain") as wrong:
+    with pytest.raises(CommandError, match="--head nothing is not a head of a chain") as wrong:
         call_command("verify_evidence", str(bundle), "--head", "nothing", stdout=out)
     assert wrong.value.returncode == 2

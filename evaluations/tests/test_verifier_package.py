@@ -90,7 +90,7 @@ def test_two_files_can_be_read_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"PK\x03\x04" + b"\0" * 200, raw_zip(Entry(b"a"))[:-5]])
 def test_what_is_no_zip_is_refused(data: bytes, refusal: Callable[[bytes], str]) -> None:
-    assert "no zip" in refusal(data)
+    assert "not a zip file" in refusal(data)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_name_that_leaves_the_package_is_refused(name: bytes, refusal: Callabl
 
 @pytest.mark.parametrize("name", [b"a\0b", b"a\nb", b"a\x1b[31m", b"a\x7f", "a\u202eb".encode(), "a\u200bb".encode()])
 def test_a_name_that_cannot_be_shown_is_refused(name: bytes, refusal: Callable[[bytes], str]) -> None:
-    assert "cannot be shown" in refusal(raw_zip(Entry(name, flags=0x800)))
+    assert "cannot be displayed" in refusal(raw_zip(Entry(name, flags=0x800)))
 
 
 @pytest.mark.parametrize("name", ["re\u0301sume\u0301", "r\u00e9sum\u00e9", "\U0001fae8", "\u212a"], ids=ascii)
@@ -113,25 +113,25 @@ def test_a_name_with_other_letters_than_those_of_ascii_is_refused(
     name: str, tmp_path: Path, refusal: Callable[[bytes], str]
 ) -> None:
     """Which of them are the same name, and which a zip without a mark means, depends on the program that reads it."""
-    assert "that ASCII does not have" in refusal(raw_zip(Entry(name.encode(), flags=0x800)))
+    assert "has non-ASCII letters" in refusal(raw_zip(Entry(name.encode(), flags=0x800)))
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / name).write_text("")
-    with pytest.raises(Refused, match="that ASCII does not have"):
+    with pytest.raises(Refused, match="has non-ASCII letters"):
         read_all(tmp_path / "folder")
 
 
 def test_a_name_that_is_no_utf_8_is_refused(refusal: Callable[[bytes], str]) -> None:
-    assert "no name in UTF-8" in refusal(raw_zip(Entry(b"a\xff", flags=0x800)))
-    assert "no name in UTF-8" in refusal(raw_zip(Entry(b"a\xff")))
+    assert "not a name in UTF-8" in refusal(raw_zip(Entry(b"a\xff", flags=0x800)))
+    assert "not a name in UTF-8" in refusal(raw_zip(Entry(b"a\xff")))
 
 
 def test_an_endless_name_is_refused(refusal: Callable[[bytes], str]) -> None:
     assert "characters; shorten it" in refusal(raw_zip(Entry(b"a" * 600)))
-    assert "lies too deep" in refusal(raw_zip(Entry(b"a/" * 9 + b"a")))
+    assert "is nested too deeply" in refusal(raw_zip(Entry(b"a/" * 9 + b"a")))
 
 
 def test_a_name_that_is_there_twice_is_refused(refusal: Callable[[bytes], str]) -> None:
-    assert "a is in the zip twice" in refusal(raw_zip(Entry(b"a", b"1"), Entry(b"a", b"2")))
+    assert "a occurs twice in the zip" in refusal(raw_zip(Entry(b"a", b"1"), Entry(b"a", b"2")))
 
 
 def test_two_entries_of_the_directory_for_one_file_are_refused(refusal: Callable[[bytes], str]) -> None:
@@ -157,7 +157,7 @@ def test_a_folder_with_content_is_refused(refusal: Callable[[bytes], str]) -> No
 
 @pytest.mark.parametrize("flag", [0x1, 0x41, 0x2000])
 def test_an_encrypted_entry_is_refused(flag: int, refusal: Callable[[bytes], str]) -> None:
-    assert "a is encrypted; pack the zip without a password" in refusal(raw_zip(Entry(b"a", flags=flag)))
+    assert "a is encrypted; create the zip without a password" in refusal(raw_zip(Entry(b"a", flags=flag)))
 
 
 @pytest.mark.parametrize("method", [1, 9, 12, 14, 93, 99])
@@ -185,7 +185,7 @@ def test_a_stored_entry_with_two_sizes_is_refused(refusal: Callable[[bytes], str
 def test_a_header_that_contradicts_the_directory_is_refused(
     said: dict[str, object], refusal: Callable[[bytes], str]
 ) -> None:
-    assert "something else in its own header" in refusal(raw_zip(Entry(b"a", local=said)))
+    assert "another name or type in its own header" in refusal(raw_zip(Entry(b"a", local=said)))
 
 
 @pytest.mark.parametrize("said", [{"crc": 1}, {"size": 1}, {"packed": 1}])
@@ -197,7 +197,7 @@ def test_sizes_that_contradict_the_directory_are_refused(
 
 def test_a_wrong_check_sum_is_refused(refusal: Callable[[bytes], str]) -> None:
     wrong = {"crc": 1}
-    assert "check sum" in refusal(raw_zip(Entry(b"a", local=wrong, central=wrong)))
+    assert "checksum" in refusal(raw_zip(Entry(b"a", local=wrong, central=wrong)))
 
 
 def test_what_does_not_unpack_is_refused(refusal: Callable[[bytes], str]) -> None:
@@ -209,6 +209,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(refusal: Callable[[bytes], str]
     assert "bomb" in refusal(raw_zip(Entry(b"screenshots/a", b"\0" * (8 * MIB), method=8)))
 
 
+@pytest.mark.slow
 def test_a_bomb_that_declares_little_stops_at_what_it_declared(tmp_path: Path) -> None:
     declared = {"size": MIB}
     path = tmp_path / "bomb.zip"
@@ -234,14 +235,14 @@ def test_a_bomb_that_declares_little_stops_at_what_it_declared(tmp_path: Path) -
 def test_a_file_that_is_too_large_is_refused(name: bytes, size: int, refusal: Callable[[bytes], str]) -> None:
     declared = {"size": size + 1, "packed": size // 100}
     room = raw_zip(Entry(name, method=8, central=declared, local=declared), behind=b"\0" * (size // 100 - 4))
-    assert f"has {size + 1:,} bytes; at most {size:,} are read" in refusal(room)
+    assert f"has {size + 1:,} bytes; the limit is {size:,}" in refusal(room)
 
 
 def test_too_many_entries_are_refused(refusal: Callable[[bytes], str]) -> None:
     records = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, 300_000, 300_000, 46 * 300_000, 0)
     records += struct.pack("<4sLQL", b"PK\x06\x07", 0, 46 * 300_000, 1)
     full = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    assert "at most 200,000 are read" in refusal(b"\0" * (46 * 300_000) + records + full)
+    assert "the limit is 200,000" in refusal(b"\0" * (46 * 300_000) + records + full)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +282,7 @@ def test_sizes_of_zip64_that_are_not_there_are_refused(refusal: Callable[[bytes]
 
 @pytest.mark.parametrize("behind", [b"x", b"PK\x03\x04", b"\0" * 30])
 def test_bytes_between_the_entries_are_refused(behind: bytes, refusal: Callable[[bytes], str]) -> None:
-    assert "behind a that belong to nothing" in refusal(raw_zip(Entry(b"a"), behind=behind))
+    assert "after a that belong to no entry" in refusal(raw_zip(Entry(b"a"), behind=behind))
 
 
 def test_bytes_in_the_directory_behind_its_entries_are_refused(refusal: Callable[[bytes], str]) -> None:
@@ -289,8 +290,8 @@ def test_bytes_in_the_directory_behind_its_entries_are_refused(refusal: Callable
 
 
 def test_something_behind_the_zip_is_refused(refusal: Callable[[bytes], str]) -> None:
-    assert "behind its end" in refusal(raw_zip(Entry(b"a"), comment=b"hello"))
-    assert "behind its end" in refusal(raw_zip(Entry(b"a")) + b"more")
+    assert "follows its end" in refusal(raw_zip(Entry(b"a"), comment=b"hello"))
+    assert "follows its end" in refusal(raw_zip(Entry(b"a")) + b"more")
 
 
 def test_something_before_the_zip_is_refused(refusal: Callable[[bytes], str]) -> None:
@@ -361,14 +362,14 @@ def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     with open_package(str(tmp_path)) as package:
         (tmp_path / "a.json").write_text("{  }")
-        with pytest.raises(Refused, match="changed while it was read"):
+        with pytest.raises(Refused, match="changed during the check"):
             package.read("a.json")
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="is no file and no folder; name the bundle"):
+    with pytest.raises(Refused, match="is neither a file nor a folder; name the bundle"):
         read_all(tmp_path / "none.zip")
-    with pytest.raises(Refused, match="is no file and no folder"):
+    with pytest.raises(Refused, match="is neither a file nor a folder"):
         read_all(Path("/dev/null"))
 
 

@@ -144,6 +144,7 @@ def test_what_a_bundle_holds_has_its_shape(name: str) -> None:
     assert mismatches(samples()[name], SCHEMAS[name]) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_changed_documents_are_judged_as_by_the_library(name: str) -> None:
     library = jsonschema.Draft202012Validator(SCHEMAS[name])
@@ -188,7 +189,7 @@ def label() -> Any:
         ("findings", [["k", "met"]], "facts.findings[0] has 2 items, not 3 to 3"),
         ("findings", [["k", "maybe", 1]], 'facts.findings[0][1] is "maybe", not one of "met", "unmet", "unclear"'),
         ("steps_seen", [0, []], "facts.steps_seen[1] is a list, not of type integer"),
-        ("confidence", 1, "facts.confidence is no key of this format"),
+        ("confidence", 1, "facts.confidence is not a key of this format"),
     ],
 )
 def test_the_wrong_place_is_named(key: str, value: Any, says: str) -> None:

@@ -134,7 +134,7 @@ def test_without_keys_the_signature_is_noted_only(entries: dict[str, bytes], che
     finding = checked(signed(entries))["signature"]
     assert finding.result is Result.NOTE
     assert finding.says == (
-        f"Signed by key {sha256(PUBLIC)[:16]}; not compared with the submitter's published keys: give --keys."
+        f"Signed by key {sha256(PUBLIC)[:16]}; to compare it with the submitter's published keys, give --keys."
     )
 
 
@@ -153,7 +153,7 @@ def test_a_retired_key_is_noted_in_the_sentence(entries: dict[str, bytes], check
 def test_a_signature_by_somebody_else_is_found(entries: dict[str, bytes], checked: Checked) -> None:
     findings = checked(signed(entries, OTHER), keys=KEYS)
     assert failing(findings) == ["signature"]
-    assert "none of the 2 given keys" in findings["signature"].says
+    assert "not among the 2 given keys" in findings["signature"].says
 
 
 @pytest.mark.parametrize(
@@ -245,18 +245,18 @@ def test_a_redacted_picture_is_there_in_place_of_its_original(checked: Checked) 
     assert findings["redacted"].places == (original,)
     # A box of 2 x 2 of the 4 x 3 pixels; the freeze was the event before.
     says = findings["redacted"].says
-    assert says.startswith("Parts of 1 picture are covered: at most 33% of one. Covered after the freeze: 1.")
+    assert says.startswith("Parts of 1 screenshot are covered: at most 33% of one. Covered after the freeze: 1.")
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"boxes": [[3, 0, 2, 2]]}, "is not inside of the 4 x 3 pixels"),
-        ({"boxes": [[0, 2, 1, 2]]}, "is not inside of the 4 x 3 pixels"),
-        ({"boxes": [[0, 0, 0, 2]]}, "is not inside of the 4 x 3 pixels"),
-        ({"covered": picture(7)[:20]}, "is no PNG of 4 x 3 pixels"),
-        ({"covered": picture(7).replace(b"\0\0\0\4", b"\0\0\0\5", 1)}, "is no PNG of 4 x 3 pixels"),
-        ({"covered": b"GIF89a" + bytes(90)}, "is no PNG of 4 x 3 pixels"),
+        ({"boxes": [[3, 0, 2, 2]]}, "outside the 4 x 3 pixels"),
+        ({"boxes": [[0, 2, 1, 2]]}, "outside the 4 x 3 pixels"),
+        ({"boxes": [[0, 0, 0, 2]]}, "outside the 4 x 3 pixels"),
+        ({"covered": picture(7)[:20]}, "is not a PNG of 4 x 3 pixels"),
+        ({"covered": picture(7).replace(b"\0\0\0\4", b"\0\0\0\5", 1)}, "is not a PNG of 4 x 3 pixels"),
+        ({"covered": b"GIF89a" + bytes(90)}, "is not a PNG of 4 x 3 pixels"),
     ],
 )
 def test_a_redaction_that_covers_no_part_of_its_picture_is_found(
@@ -276,7 +276,7 @@ def test_an_attachment_is_not_hidden_as_a_picture(checked: Checked) -> None:
     made.documents["redactions.jsonl"][0]["original"] = attached
     del made.files[f"attachments/{attached}"]
     findings = checked(signed(made.complete().entries()))
-    assert f"redaction 1 of {attached} is of no screenshot of a step" in findings["pictures"].says
+    assert f"redaction 1 of {attached} has no screenshot of a step" in findings["pictures"].says
 
 
 def test_a_screenshot_is_a_picture_of_its_type(checked: Checked) -> None:
@@ -285,7 +285,7 @@ def test_a_screenshot_is_a_picture_of_its_type(checked: Checked) -> None:
     made.files[f"screenshots/{shown['sha256']}.jpg"] = made.files.pop(f"screenshots/{shown['sha256']}.png")
     shown["media_type"] = "image/jpeg"
     findings = checked(signed(made.complete().entries()))
-    assert "is no picture of the type image/jpeg" in findings["pictures"].says
+    assert "is not an image of the type image/jpeg" in findings["pictures"].says
 
 
 def test_the_protocol_is_that_of_its_version_word_for_word(checked: Checked) -> None:
@@ -353,7 +353,7 @@ def test_other_shapes_of_another_version_are_said_to_be_perhaps_of_it(tmp_path: 
         outcome = checking.check_bundle(str(tmp_path / "bundle.zip"), checking.Given(program=program))
         [shapes] = [each for each in outcome.findings if each.name == "shapes"]
         assert shapes.result is Result.FAIL
-        assert ("take that version of this program" in shapes.says) is told_of
+        assert ("get that version of this program" in shapes.says) is told_of
 
 
 def test_another_result_fails_whoever_made_the_bundle(tmp_path: Path) -> None:

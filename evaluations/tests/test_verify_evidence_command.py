@@ -119,7 +119,7 @@ def test_an_audit_does_not_trust_what_a_retired_key_of_this_instance_signed_late
     audit = Audit.objects.get()
     assert "failed: signature" in out.getvalue()
     (signed_by,) = [each for each in audit.findings if each["name"] == "signature"]
-    assert signed_by["says"].endswith("a retired key signs nothing more.")
+    assert signed_by["says"].endswith("a retired key may no longer sign.")
     assert not audit.key_trusted
 
 
@@ -160,7 +160,7 @@ def test_what_fails_and_what_is_refused_end_with_exit_code_1(bundle: Signed, tmp
     assert failed.value.returncode == 1
     (tmp_path / "bundle.zip").write_bytes(b"nothing")
     out = StringIO()
-    with pytest.raises(CommandError, match="REFUSED  It is no zip file") as refused:
+    with pytest.raises(CommandError, match="REFUSED  It is not a zip file") as refused:
         call_command("verify_evidence", str(path), stdout=out, json=True)
     assert refused.value.returncode == 1
     assert json.loads(out.getvalue())["good"] is False
@@ -184,7 +184,7 @@ def test_the_chain_that_was_asked_for_is_told_from_any_other(
 @pytest.mark.parametrize("command", ["verify_evidence", "import_audit"])
 def test_what_is_no_id_of_a_chain_ends_with_exit_code_2(command: str, bundle: Signed) -> None:
     words = ["--as", testing.person("amy", is_staff=True).username] if command == "import_audit" else []
-    with pytest.raises(CommandError, match="--chain nothing is no chain id") as wrong:
+    with pytest.raises(CommandError, match="--chain nothing is not a chain id") as wrong:
         call_command(command, str(bundle()), *words, "--chain", "nothing", stdout=StringIO())
     assert wrong.value.returncode == 2
 
@@ -202,10 +202,10 @@ def test_arguments_that_make_no_sense_end_with_exit_code_2(option: str, bundle: 
             call_command("verify_evidence", path, stdout=StringIO(), **{option: given})
         assert wrong.value.returncode == 2
         told[name] = str(wrong.value).partition(f"{given}: ")[2]
-    assert told.pop("nothing").startswith("there is no such file")
+    assert told.pop("nothing").startswith("the file does not exist")
     assert told == {
-        "folder": "that is no file.",
-        "bytes": "the file is no text in UTF-8.",
+        "folder": "this is not a file.",
+        "bytes": "the file is not UTF-8 text.",
         "huge": "the file has more than 268,435,456 bytes.",
     }
 

@@ -51,7 +51,7 @@ def shapes(entries: dict[str, bytes], tmp_path: Path) -> Callable[..., str]:
         assert findings["manifest"].result is Result.PASS
         assert findings["shapes"].result is Result.FAIL
         assert findings["chain"].result is Result.NOTE
-        assert findings["pictures"].says == "Not checked, because a document is missing or has another shape."
+        assert findings["pictures"].says == "Not checked, because a document is missing or has another format."
         return findings["shapes"].says
 
     return said
@@ -101,7 +101,7 @@ def test_the_line_and_the_place_are_named(entries: dict[str, bytes], shapes: Sai
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_json_has_not_are_refused(value: str, shapes: Said) -> None:
-    assert f"has {value}, which JSON does not know" in shapes("submission.json", f'{{"attempt": {value}}}'.encode())
+    assert f"has {value}, which JSON does not allow" in shapes("submission.json", f'{{"attempt": {value}}}'.encode())
 
 
 @pytest.mark.parametrize("value", ["9" * 100_000, "1e999", "-1e999", "0." + "1" * 100_000])
@@ -139,9 +139,9 @@ def test_a_line_in_another_spelling_is_refused(old: bytes, new: bytes, entries: 
 
 def test_half_a_character_is_refused(entries: dict[str, bytes], shapes: Said) -> None:
     halved = entries["labels.jsonl"].replace(b"The last picture", b"\\ud800", 1)
-    assert "labels.jsonl line 1 has half a character" in shapes("labels.jsonl", halved)
+    assert "labels.jsonl line 1 has a lone surrogate" in shapes("labels.jsonl", halved)
     halved = entries["submission.json"].replace(b"Walker", b"\\ud800", 1)
-    assert "submission.json has half a character" in shapes("submission.json", halved)
+    assert "submission.json has a lone surrogate" in shapes("submission.json", halved)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe\n", b"\xc0\xaf\n", b"\xed\xa0\x80\n"])
@@ -154,7 +154,7 @@ def test_a_last_line_without_end_is_refused(entries: dict[str, bytes], shapes: S
 
 
 def test_empty_lines_are_refused(entries: dict[str, bytes], shapes: Said) -> None:
-    assert "labels.jsonl line 1 is no JSON" in shapes("labels.jsonl", b"\n" + entries["labels.jsonl"])
+    assert "labels.jsonl line 1 is not JSON" in shapes("labels.jsonl", b"\n" + entries["labels.jsonl"])
 
 
 def test_at_most_five_places_of_a_document_are_told(entries: dict[str, bytes], shapes: Said) -> None:
@@ -225,13 +225,13 @@ def test_a_time_that_no_calendar_shows_is_found(at: str, entries: dict[str, byte
     line["claimed_at"] = f"{at}T10:00:00.000000+00:00"
     assert "claimed_at is" in shapes("labels.jsonl", written([line]))
     line["claimed_at"] = "2026-01-05T24:00:00.000000+00:00"
-    assert "no calendar and no clock" in shapes("labels.jsonl", written([line]))
+    assert "not a valid date and time" in shapes("labels.jsonl", written([line]))
 
 
 def test_a_step_with_another_index_than_its_place_is_found(entries: dict[str, bytes], shapes: Said) -> None:
     line = lines(entries, "trajectories.jsonl")[0]
     line["steps"][1]["index"] = 5
-    assert "step 1 has another index than its place" in shapes("trajectories.jsonl", written([line]))
+    assert "the index of step 1 differs from its place" in shapes("trajectories.jsonl", written([line]))
 
 
 def test_an_attachment_is_of_a_known_kind(entries: dict[str, bytes], shapes: Said) -> None:

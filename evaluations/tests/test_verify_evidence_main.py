@@ -58,9 +58,9 @@ def test_exit_codes_tell_good_from_bad_from_wrong_usage(
     assert main([str(good), "--keys", "11" * 32]) == 1
     capsys.readouterr()
     assert main([str(bad)]) == 1
-    assert capsys.readouterr().out.startswith("REFUSED  It is no zip file")
+    assert capsys.readouterr().out.startswith("REFUSED  It is not a zip file")
     assert main([str(bad), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["refused"].startswith("It is no zip file")
+    assert json.loads(capsys.readouterr().out)["refused"].startswith("It is not a zip file")
     assert main([]) == 2
     assert main([str(good), "--keys", "nothing"]) == 2
     assert main([str(good), "--tasks", str(bad)]) == 2
@@ -98,10 +98,10 @@ def test_missing_and_changed_tasks_of_the_given_list_are_both_listed(
     tasks.write_text('[{"task_id": 7}, {"task_id": "task_a", "text": "Do another thing."}, {"task_id": "task_b"}]')
     assert main([str(path), "--tasks", str(tasks)]) == 1
     table = capsys.readouterr().out
-    assert re.search("1 of 3 .* no trajectory. 1 task has another text, reference length or level than in the", table)
+    assert re.search("1 of 3 .* no trajectory. 1 task has another text, reference length or level than the", table)
     listed = [line.strip() for line in table.splitlines()]
     assert listed[listed.index("1 task without a trajectory:") + 1] == "7"
-    assert listed[listed.index("1 task unlike the list:") + 1] == "task_a"
+    assert listed[listed.index("1 task different from the list:") + 1] == "task_a"
 
 
 def told(made: HandMade, folder: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
@@ -135,7 +135,7 @@ def test_no_flood_of_one_kind_of_exception_hides_another(tmp_path: Path, capsys:
     assert lines[first].endswith("  121 exceptions of 4 kinds.")
     below = lines[first + 1 : next(n for n, line in enumerate(lines) if n > first and not line.startswith("  "))]
     assert [line.strip() for line in below if line.endswith(":")] == [
-        "60 trajectories given back:", "30 known answers set:", "30 slots returned:", "1 adjudication returned:",
+        "60 declined trajectories:", "30 known answers set:", "30 slots returned:", "1 adjudication returned:",
     ]  # fmt: skip
     assert below[1].startswith('          task_a ("0 Long Long')
     assert [line.strip() for line in below if " more: " in line] == [
@@ -181,6 +181,7 @@ def test_trajectories_that_the_given_list_calls_otherwise_are_named_by_kind(
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [".DS_Store", "screenshots/Thumbs.db", "reports/._report.html", "Desktop.ini"])
 def test_what_systems_leave_in_a_folder_fails_and_is_told_with_how_to_mend_it(
     left: str, entries: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -190,11 +191,11 @@ def test_what_systems_leave_in_a_folder_fails_and_is_told_with_how_to_mend_it(
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
     (folder / left).write_bytes(b"x")
-    mend = "check the zip itself, or unpack it anew"
+    mend = "check the zip itself, or unpack it again"
 
     assert main([str(folder)]) == 1
     out = capsys.readouterr().out
-    assert f"{left} is there and not listed" in out
+    assert f"{left} is not listed" in out
     assert mend in out
     (folder / "notes.txt").write_text("mine")  # then looking into it was not all that was done
     assert main([str(folder)]) == 1

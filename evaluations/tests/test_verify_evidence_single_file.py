@@ -244,5 +244,5 @@ sys.stdout.write(single_file())"""
 
 @pytest.mark.parametrize("text", ["quotes = '''three'''\n", "last = 1"])
 def test_a_module_that_would_not_stay_as_it_is_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="other has"):
+    with pytest.raises(ValueError, match="other contains"):
         build_single_file({"main": "\n", "other": text})

@@ -55,6 +55,6 @@ def test_a_replaced_task_of_the_given_list_counts_without_its_date(checked: Chec
     finding = checked(["task_a_110125", "task_b", "task_c_123199"])
     assert (finding.result, finding.places) == (Result.NOTE, ("task_a", "task_c"))
     assert checked(["task_a", "task_b", "task_c"]).result is Result.PASS
-    assert "submitter gives" in checked(None).says
+    assert "submitter's catalogue" in checked(None).says
     assert checked(["task_a"]).result is Result.NOTE
     assert checked(["task_a_139925"]).result is Result.FAIL

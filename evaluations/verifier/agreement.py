@@ -1,6 +1,6 @@
 """Recompute reports/agreement.json: the agreement of people.
 
-Within one submission no two cases are of one task, so cases are drawn one by one, as docs/statistics.md says.
+Two cases of one submission never belong to the same task, so cases are resampled singly, as in docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evaluations.verifier.numbers import LABELS, NOWHERE, Patterns, Resamples, c
 from evaluations.verifier.rules import UNANIMOUS
 
 FIRST_FIGURES, NEWEST_FIGURES = 1, 2  # versions of the formulas; reports of version 1 do not state it
-OF_ALL, OF_PAIRS = 2000, 1000  # resamples behind the intervals of a report
+OF_ALL, OF_PAIRS = 2000, 1000  # resamples for the intervals of a report
 PAIRS_LISTED, PAIRS_WITH_INTERVAL = 500, 100
 REASONS_TO_LOOK = ("disputes", "drawn", "flagged")
 NEVER_BLIND = "no drawn spot check was judged blind"
@@ -29,10 +29,10 @@ Extrapolated = Callable[[Sequence[tuple[int, int, int]]], tuple[float, float, fl
 
 @dataclass
 class Counted:
-    """A trajectory with its ``labels``: annotator, verdict and seconds of each by slot, its last revision.
+    """A trajectory; ``labels`` has annotator, verdict and seconds of the last revision of each label, by slot.
 
-    ``adjudicated`` is the last decision, ``blind`` the first where it was made without seeing a label. ``draw`` is the
-    number of the draw that it was in, ``drawn`` whether that took it.
+    ``adjudicated`` is the last decision; ``blind`` is the first one if it was made without seeing a label. ``draw`` is
+    the number of the draw that included the trajectory, ``drawn`` whether that draw selected it.
     """
 
     labels: list[tuple[str, int, Any]]
@@ -59,7 +59,7 @@ class Counted:
 
     @property
     def checked(self) -> bool:
-        """Chance chose it, and an adjudicator judged it without seeing a label."""
+        """Return whether a draw selected it, it was unanimous, and an adjudicator judged it blind."""
         return self.drawn and self.unanimous and self.blind is not None
 
     @property
@@ -75,7 +75,7 @@ def figures_version(report: Any) -> Any:
 
 
 def recompute_agreement(bundle: Bundle) -> Document:
-    """The document; where an interval was drawn at random, `Ends` say where it can be.
+    """Return the document; `Ends` replace the bounds of an interval that is computed by resampling.
 
     It uses the formulas of the version that the bundle's report states, or the newest ones if that is unknown.
     """
@@ -127,7 +127,7 @@ def collect_cases(bundle: Bundle) -> list[Counted]:
 
 
 class _Agreed:
-    """Coefficients of one set of labels, all over the same resamples."""
+    """Coefficients of one set of labels, all computed from the same resamples."""
 
     def __init__(self, patterns: Patterns, resamples: int) -> None:
         self.kinds = sorted(patterns)
@@ -137,7 +137,7 @@ class _Agreed:
         self.draws = Resamples(list(self.patterns.values()))
 
     def figure(self, formula: Callable[[Patterns], float | None], why: str | None = None) -> Document:
-        """``why``: the reason where pairable labels have no value, if it is not that all are the same."""
+        """Return the figure; ``why`` replaces the default reason if pairable labels have no value."""
         value, ends = formula(self.patterns), NOWHERE
         if value is None:
             return coefficient_figure(None, self.pairable, self._why_not(why))
@@ -186,7 +186,7 @@ def _all_together(cases: Sequence[Counted]) -> Document:
 
 
 def _pairs_of_annotators(cases: Sequence[Counted]) -> tuple[list[Document], int]:
-    """Every two with a common case, most cases first, and how many are left out."""
+    """Return the pairs of annotators with common cases, most cases first, and the number of pairs left out."""
     names = sorted({name for case in cases for name, _, _ in case.labels}, key=numbers.natural_order)
     rank = {name: place for place, name in enumerate(names)}
     common: dict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
@@ -246,8 +246,8 @@ def _annotator_alone(name: str, own: list[tuple[int, Any, Counted]]) -> Document
 def _what_review_changed(cases: Sequence[Counted], extrapolate: Extrapolated) -> Document:
     adjudicated = [case for case in cases if case.adjudicated is not None]
     checked = [case for case in cases if case.checked]
-    missed = [case.verdicts[0] != case.blind for case in checked]  # their labels are wrong
-    # Of each draw the unanimous that nobody looked at, the missed and the checked.
+    missed = [case.verdicts[0] != case.blind for case in checked]  # whether the unanimous label was wrong
+    # By draw: the numbers of unanimous trajectories without a check, of missed errors and of checks.
     of_draw: dict[int | None, list[int]] = defaultdict(lambda: [0, 0, 0])
     for case in cases:
         numbers_of = of_draw[case.draw]
@@ -280,7 +280,7 @@ def _changed_figure(adjudicated: Sequence[Counted]) -> Document:
 
 
 def _expected_figure(draws: Sequence[tuple[int, int, int]], extrapolate: Extrapolated) -> Document:
-    """The rate of every draw times its own unchecked, summed; draws without a blind check are left out."""
+    """Return the sum over all draws of rate times unchecked trajectories, without draws that have no blind check."""
     known = [draw for draw in draws if draw[2]]
     unchecked = sum(draw[0] for draw in known)
     if not known or (not unchecked and any(draw[0] for draw in draws)):

@@ -1,4 +1,4 @@
-"""Published heads of the chain, and time stamps (RFC 3161): what was published outside cannot be taken back."""
+"""Checks of published heads of the chain, and of time stamps (RFC 3161). Nobody can withdraw a published head."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaluations.verifier.signature import HEX_64, verify
 from evaluations.verifier.values import seconds_between
 
 MOST_KEPT_TOLD = 5
-MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest say the most
+MOST_ANCHOR_SIGNATURES = 100  # of a kind that are checked: one takes some milliseconds, and the newest prove the most
 MOST_PUBLISHED = 10_000_000  # values and lines of a file of heads: a million heads have six million
 CLOCKS = 600.0  # seconds by which the clocks of an instance and of an authority may differ
 HOW_TO_CHECK = (
@@ -33,20 +33,20 @@ Lines = list[Document]
 def anchor_findings(bundle: Bundle, published: list[Any] | None, keys: dict[str, str] | None = None) -> list[Finding]:
     """Compare published heads with the chain.
 
-    ``published`` are values of `parse_published` that the auditor got from where they were published, of any chains and
-    as hostile as anything; None when there are none. ``keys`` are public keys in hex by their id, for the signatures of
-    these lines. All findings have the name ``anchors``.
+    ``published`` are values of `parse_published` that the auditor got from the place of publication, of any chains and
+    not trusted; None if there are none. ``keys`` are public keys in hex by their id, for the signatures of these lines.
+    All findings have the name ``anchors``.
     """
     if not bundle.anchors and published is None:
-        says = "None was published, and none was given (--anchors): nothing outside fixes the chain."
+        says = "No head was published, and none was given (--anchors): nothing outside the bundle fixes the chain."
         return [noted("anchors", says)]
     return [*_check_listed(bundle), *_check_time_stamps(bundle), *_check_published(bundle, published, keys or {})]
 
 
 def parse_hash(text: str, what: str) -> str:
-    """The hash of an event in hex; Malformed, with ``what`` it has to be, for anything else."""
+    """Return the hash of an event in hex; raise Malformed, with ``what`` it must be, for anything else."""
     if not HEX_64.fullmatch(given := text.strip().lower()):
-        raise Malformed(f"is no {what}.")
+        raise Malformed(f"is not a {what}.")
     return given
 
 
@@ -55,33 +55,33 @@ def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
     if chain is None:
         return []
     if here == chain:
-        return [passed("chain_id", "Its first event has the given hash: no other chain was put in its place.")]
-    return [failed("chain_id", f"Its chain is {here or 'none'}: another one than the given {chain}.")]
+        return [passed("chain_id", "Its first event has the given hash: the chain was not replaced.")]
+    return [failed("chain_id", f"Its chain is {here or 'none'}, not the given {chain}.")]
 
 
 def kept_heads_findings(bundle: Bundle, heads: list[str]) -> Iterator[Finding]:
-    """A hash that is still that of an event fixes this event and all before it."""
+    """Check saved heads: if an event still has such a hash, this event and all before it are fixed."""
     numbers = {event["hash"]: number for number, event in enumerate(bundle.events)}
     lost = [head for head in dict.fromkeys(heads) if head not in numbers]
     here = sorted({numbers[head] for head in heads if head in numbers})
     if lost:
         more = f" (nor {len(lost) - 1} more of the given ones)" if len(lost) > 1 else ""
         says = (
-            f"No event has the hash {lost[0]}{more}: the chain was rewritten since this was its head, or it is the "
-            "head of another submission, or of events after this bundle."
+            f"No event has the hash {lost[0]}{more}: the chain was rewritten after this was its head, or "
+            "the hash belongs to another submission, or to an event after this bundle."
         )
         yield failed("kept_heads", says, lost)
     if here:
         newest = ", ".join(f"{number} ({bundle.events[number]['at']})" for number in here[-MOST_KEPT_TOLD:])
         have = f"{newest} has a given hash" if len(here) == 1 else f"{newest} have given hashes"
-        fixed = f"where the check chain passes, events 0 to {here[-1]} are as they were when that was the head."
+        fixed = f"if the check chain passes, events 0 to {here[-1]} are unchanged since then."
         yield passed("kept_heads", f"Event{'s' if len(here) > 1 else ''} {have}: {fixed}")
 
 
 def parse_published(text: str) -> tuple[list[Any], int]:
-    """The values of a file of published heads, and how many lines could not be read: a full disk tears a line.
+    """Return the values of a file of published heads, and the number of invalid lines: a full disk truncates a line.
 
-    Malformed where the file as a whole is too long.
+    Raise Malformed if the whole file is too long.
     """
     if count_values(text) + text.count("\n") > MOST_PUBLISHED:
         raise Malformed(f"holds more than {MOST_PUBLISHED:,} values")
@@ -95,21 +95,21 @@ def parse_published(text: str) -> tuple[list[Any], int]:
 
 
 def _check_listed(bundle: Bundle) -> Iterator[Finding]:
-    """anchors.jsonl against events.jsonl: both are the submitter's, so this proves only that they agree."""
+    """Compare anchors.jsonl with events.jsonl. Both come from the submitter, so this proves only that they agree."""
     wrong = [each["sequence"] for each in bundle.anchors if _event_hash(bundle, each["sequence"]) != each["head"]]
     if wrong:
         yield _rewritten_after(wrong, "anchors.jsonl")
     elif bundle.anchors:
         source = f"in anchors.jsonl ({', '.join(sorted({each['method'] for each in bundle.anchors}))})"
         listed = all_of(len(bundle.anchors), f"head {source} is", f"heads {source} are")
-        says = f"{listed} in the chain. The list is the submitter's own word: compare it with what was published."
+        says = f"{listed} in the chain. The submitter compiled this list: compare it with what was published."
         yield passed("anchors", says)
 
 
 def _rewritten_after(wrong: list[int], source: str) -> Finding:
     says = (
-        f"The chain was rewritten after it was published: by {source} event {min(wrong)} had another hash than it has "
-        f"here ({len(wrong)} in all)."
+        f"The chain was rewritten after publication: by {source}, event {min(wrong)} had another hash "
+        f"than here ({len(wrong)} in total)."
     )
     return failed("anchors", says, _places(sorted(wrong)))
 
@@ -123,9 +123,9 @@ def _places(numbers: Iterable[int]) -> list[str]:
 
 
 def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str, str]) -> Iterator[Finding]:
-    """Only what a known key signed can fail a bundle: anybody may append a line to a file of heads."""
+    """Compare published heads. Only those that a known key signed can fail a bundle: anybody may append a line."""
     if published is None:
-        yield noted("anchors", "No heads from outside were given (--anchors) to compare the chain with.")
+        yield noted("anchors", "No published heads were given (--anchors) to compare the chain with.")
         return
     chain = _event_hash(bundle, 0)
     heads = [line for line in published if _is_published_head(line)]
@@ -133,10 +133,10 @@ def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str
     if not lines:
         yield _other_chains(heads, len(published), keys)
         return
-    # No kind crowds out another one.
+    # The limit applies to each kind, so that no kind displaces another.
     differing, fitting, beyond = (_signed_lines(kind, keys) for kind in _by_kind(bundle, lines))
     if differing:
-        yield _rewritten_after([line["sequence"] for line in differing], "what was published outside")
+        yield _rewritten_after([line["sequence"] for line in differing], "the published heads")
     elif fitting:
         were, fit = ("was", "fits") if len(fitting) == 1 else ("were", "fit")
         says = (
@@ -145,26 +145,26 @@ def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str
         )
         yield passed("anchors", says)
     believed = {id(line) for line in (*differing, *fitting, *beyond)}
-    # Lines of which nobody knows who wrote them, or that were too many to be checked.
+    # Lines of an unknown author, or beyond the number that is checked.
     if left := [line for line in lines if id(line) not in believed]:
         other = len(_by_kind(bundle, left)[0])
         others = f", of which {plural(other, 'head says', 'heads say')} otherwise than this chain" if other else ""
         says = (
-            f"{plural(len(left), 'given head is', 'given heads are')} left out{others}: no signature by a key that is "
-            f"known here was found (--keys), or there are more than the {MOST_ANCHOR_SIGNATURES} of a kind that are "
-            "checked."
+            f"{plural(len(left), 'given head is', 'given heads are')} left out{others}: not signed by a "
+            f"known key (--keys), or beyond the {MOST_ANCHOR_SIGNATURES} of a kind that are checked."
         )
         yield noted("anchors", says, _places(line["sequence"] for line in left))
-    if beyond:  # the end of the chain may have been left out, or the bundle is older: either way, ask
+    if beyond:  # the end of the chain may have been left out, or the bundle is older
         says = (
-            f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event {len(bundle.events) - 1}: "
-            "it was made before, or its end was left out. Ask for a new one."
+            f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event "
+            f"{len(bundle.events) - 1}: it was created earlier, or its end was left out. Ask for a new "
+            "one."
         )
         yield noted("anchors", says, _places(line["sequence"] for line in beyond))
 
 
 def _by_kind(bundle: Bundle, lines: Lines) -> tuple[Lines, Lines, Lines]:
-    """Heads that differ from the chain, that fit, and that are beyond its end."""
+    """Return the heads that differ from the chain, those that fit, and those beyond its end."""
     kinds: tuple[Lines, Lines, Lines] = ([], [], [])
     for line in lines:
         here = _event_hash(bundle, line["sequence"])
@@ -178,8 +178,9 @@ def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
     others = plural(chains, "other chain that was", "other chains that were")
     by_key = f" They have {others} published by a key that is known here." if chains else ""
     says = (
-        f"None of {plural(given, 'given head')} is of this chain: it was never published there, or it was made anew "
-        f"from its first event.{by_key} Whoever asked the submitter for the id of the chain early can tell (--chain)."
+        f"None of {plural(given, 'given head')} belongs to this chain: it was never published there, or "
+        f"it was rewritten from its first event.{by_key} If you know the chain id from an early stage, "
+        "give it (--chain)."
     )
     return noted("anchors", says)
 
@@ -195,7 +196,7 @@ def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
 
 
 def _signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
-    """The lines that a known key signed, by their numbers."""
+    """Return the lines that a known key signed, in the order of their events; only the newest are checked."""
     known = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
     return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if _is_signed(line, keys[line["key_id"]])]
 
@@ -221,12 +222,12 @@ def _check_time_stamps(bundle: Bundle) -> Iterator[Finding]:
         if stamp.imprint != line["head"]:
             wrong.append(sequence)
         times.append((stamp.at, sequence))
-        # The event after a stamped head says that it was there before the stamp, by more than clocks differ.
+        # The event after a stamped head states a time before the stamp, by more than clocks may differ.
         after = [event["at"] for event in bundle.events[sequence + 1 : sequence + 2]]
         late += [sequence + 1 for at in after if (seconds_between(at, stamp.at.isoformat()) or 0) > CLOCKS]
     if wrong:
         tokens = plural(len(wrong), "token")
-        says = f"{tokens} in anchors.jsonl: no time stamp (RFC 3161, SHA-256) of the head beside it."
+        says = f"{tokens} in anchors.jsonl: the time stamp (RFC 3161, SHA-256) of its head is missing."
         yield failed("anchors", says, _places(sorted(wrong)))
     elif times:
         at, sequence = max(times)
@@ -235,8 +236,8 @@ def _check_time_stamps(bundle: Bundle) -> Iterator[Finding]:
         yield noted("anchors", says)
     if late:
         says = (
-            f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the event before: a "
-            "clock was wrong, or the event was made later than it says."
+            f"{plural(len(late), 'event says', 'events say')} a time well before the time stamp of the "
+            "event before: a clock was wrong, or the event was created later than it states."
         )
         yield noted("anchors", says, _places(late))
 
@@ -250,16 +251,16 @@ DER_SEQUENCE, DER_INTEGER, DER_OCTETS, DER_OID, DER_TIME, DER_CONTEXT = 0x30, 0x
 OID_SHA256 = bytes.fromhex("608648016503040201")  # 2.16.840.1.101.3.4.2.1
 OID_SIGNED_DATA = bytes.fromhex("2a864886f70d010702")  # 1.2.840.113549.1.7.2
 OID_TIME_STAMP = bytes.fromhex("2a864886f70d0109100104")  # 1.2.840.113549.1.9.16.1.4
-MOST_ELEMENTS = 64  # of one part of a token that is walked; real ones have some ten
+MOST_ELEMENTS = 64  # of one part of a token; real ones have some ten
 DER_TIME_FORM = re.compile(rb"(\d{14})(?:\.(\d{1,9}))?Z")
 
 
 class NoTimeStamp(Exception):
-    """These bytes are no time stamp as RFC 3161 has it; the message says what is wrong."""
+    """Bytes that are not a time stamp of RFC 3161; the message states what is wrong."""
 
 
 class DerElement(NamedTuple):
-    """``whole`` is ``content`` with the tag and the length in front of it."""
+    """An element of DER; ``whole`` is ``content`` with the tag and the length before it."""
 
     tag: int
     content: bytes
@@ -267,7 +268,7 @@ class DerElement(NamedTuple):
 
 
 class Stamped(NamedTuple):
-    """The SHA-256 in hex, the time in UTC, and the number that the request had, if any."""
+    """The SHA-256 in hex, the time in UTC, and the nonce of the request, if any."""
 
     imprint: str
     at: datetime
@@ -275,15 +276,15 @@ class Stamped(NamedTuple):
 
 
 def parse_time_stamp(token: bytes) -> Stamped:
-    """Read a token in DER; NoTimeStamp for everything else, however broken it is."""
+    """Parse a token in DER; raise NoTimeStamp for anything else."""
     kind, content = _der_parts(_der_parts(token, DER_SEQUENCE)[0], DER_OID, DER_CONTEXT)[:2]
     if kind != OID_SIGNED_DATA:
-        raise NoTimeStamp("is no signed data of CMS")
+        raise NoTimeStamp("is not CMS signed data")
     signed = _der_parts(content, DER_SEQUENCE)[0]
     inner = next((each.content for each in der_elements(signed) if each.tag == DER_SEQUENCE), b"")
     kind, content = _der_parts(inner, DER_OID, DER_CONTEXT)[:2]
     if kind != OID_TIME_STAMP:
-        raise NoTimeStamp("signs something else than a time stamp")
+        raise NoTimeStamp("signs something other than a time stamp")
     return _stamped_information(_der_parts(_der_parts(content, DER_OCTETS)[0], DER_SEQUENCE)[0])
 
 
@@ -291,11 +292,11 @@ def decode_time_stamp(token: str) -> Stamped:
     try:
         return parse_time_stamp(base64.b64decode(token.encode(), validate=True))
     except (binascii.Error, UnicodeEncodeError):
-        raise NoTimeStamp("is not in base64") from None
+        raise NoTimeStamp("is not valid base64") from None
 
 
 def der_elements(data: bytes) -> list[DerElement]:
-    """The elements in ``data``, one after the other; only the short tags and definite lengths that DER has here."""
+    """Return the elements in ``data`` in order; only short tags and definite lengths, as DER has them here."""
     found: list[DerElement] = []
     at = 0
     while at < len(data):
@@ -317,7 +318,7 @@ def _der_length(data: bytes, at: int) -> tuple[int, int]:
     if first < 0x80:
         return at + 1, first
     if not 0x81 <= first <= 0x84:
-        raise NoTimeStamp("is no DER")
+        raise NoTimeStamp("is not DER")
     end = at + 1 + first - 0x80
     return end, int.from_bytes(data[at + 1 : end], "big")
 
@@ -325,12 +326,12 @@ def _der_length(data: bytes, at: int) -> tuple[int, int]:
 def _der_parts(data: bytes, *tags: int) -> list[bytes]:
     found = der_elements(data)
     if [each.tag for each in found[: len(tags)]] != list(tags):
-        raise NoTimeStamp("has not the form of a time stamp")
+        raise NoTimeStamp("does not have the form of a time stamp")
     return [each.content for each in found]
 
 
 def _stamped_information(data: bytes) -> Stamped:
-    """TSTInfo: version, policy, imprint, serial number, time, then optional parts of which the nonce is a number."""
+    """Parse TSTInfo: version, policy, imprint, serial number, time, then optional parts; an integer is the nonce."""
     _, _, imprint, _, time = _der_parts(data, DER_INTEGER, DER_OID, DER_SEQUENCE, DER_INTEGER, DER_TIME)[:5]
     algorithm, digest = _der_parts(imprint, DER_SEQUENCE, DER_OCTETS)[:2]
     if _der_parts(algorithm, DER_OID)[0] != OID_SHA256 or len(digest) != 32:
@@ -347,6 +348,6 @@ def _stamped_moment(text: bytes) -> datetime:
             raise ValueError
         whole = datetime.strptime(match[1].decode(), "%Y%m%d%H%M%S")  # noqa: DTZ007 - the form says UTC
     except ValueError:
-        raise NoTimeStamp("has no time that can be read") from None
+        raise NoTimeStamp("has no readable time") from None
     micro = int((match[2] or b"").decode().ljust(6, "0")[:6])
     return whole.replace(microsecond=micro, tzinfo=timezone.utc)  # noqa: UP017 - Python 3.10 has no datetime.UTC

@@ -1,4 +1,4 @@
-"""Canonical JSON, which hashes are made over; strict parsing; and checks against JSON Schemas."""
+"""Canonical JSON as input of hashes, strict parsing, and checks against JSON Schemas."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from typing import Any
 from evaluations.verifier.findings import plural
 from evaluations.verifier.values import escape
 
-MOST_DIGITS = 30  # of a number: more is no count, time or rate, and Python takes for ever over a million digits
+MOST_DIGITS = 30  # of a number: no count, time or rate has more, and Python is very slow with a million digits
 DEEPEST = 60
-MOST_VALUES_AT_ONCE = 2_000_000  # of one text: each takes a hundred bytes of memory once it is parsed
+MOST_VALUES_AT_ONCE = 2_000_000  # of one text: a parsed value takes a hundred bytes of memory
 INDENTED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True)
 
 
 class Malformed(Exception):
-    """A text that is no JSON as this format has it; the message continues the name of the file."""
+    """Text that is not JSON of this format; the message continues a sentence that begins with the file name."""
 
 
 def canonical_json(value: Any) -> str:
-    """Sorted keys, no spaces, no escapes beyond JSON's own: what the chain of events is hashed as."""
+    """Return the JSON over which the chain of events is hashed: sorted keys, no spaces, only necessary escapes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -39,7 +39,7 @@ def as_text(value: Any) -> bytes:
 
 
 def parse_json(text: str) -> Any:
-    """The value of a JSON text; Malformed for doubled keys, NaN, infinities, endless numbers, depths and lengths."""
+    """Parse a JSON text; raise Malformed for duplicate keys, NaN, infinities, and too many digits, levels or values."""
     if count_values(text) > MOST_VALUES_AT_ONCE:
         raise Malformed(f"holds more than {MOST_VALUES_AT_ONCE:,} values")
     try:
@@ -47,14 +47,14 @@ def parse_json(text: str) -> Any:
     except RecursionError:
         raise Malformed("is nested too deeply") from None
     except ValueError as error:
-        raise Malformed(f"is no JSON: {error}") from None
+        raise Malformed(f"is not JSON: {error}") from None
     if _depth(value) > DEEPEST:
         raise Malformed("is nested too deeply")
     return value
 
 
 def count_values(text: Any) -> int:
-    """An upper bound of the values in a JSON text or its bytes, without parsing it."""
+    """Return an upper bound of the number of values in a JSON text or its bytes, without parsing it."""
     marks = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
     return sum(text.count(mark) for mark in marks)
 
@@ -76,7 +76,7 @@ def _number(kind: type[int] | type[float], digits: str) -> int | float:
 
 
 def _constant(name: str) -> None:
-    raise Malformed(f"has {name}, which JSON does not know")
+    raise Malformed(f"has {name}, which JSON does not allow")
 
 
 DECODER = json.JSONDecoder(
@@ -88,7 +88,7 @@ DECODER = json.JSONDecoder(
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects are around the innermost value; without recursion, however deep that is."""
+    """Return the nesting depth of lists and objects, without recursion."""
     depth, level = -1, list[Any]([[value]])
     while level:
         depth += 1
@@ -98,7 +98,7 @@ def _depth(value: Any) -> int:
 
 
 def try_digest(value: Any) -> str:
-    """`digest`, and "" for what no hash can be made over, such as half of a character."""
+    """Return `digest`, or "" if the value cannot be hashed, such as a lone surrogate."""
     try:
         return digest(value)
     except ValueError:
@@ -112,10 +112,10 @@ JSON_TYPES |= {type(None): {"null"}, int: {"integer", "number"}, float: {"number
 
 
 def mismatches(value: Any, schema: Schema) -> list[str]:
-    """The first wrong places, such as ``facts.verdict is 7, not one of 0, 1, 2``; empty where the value fits.
+    """Return the first mismatches, such as ``facts.verdict is 7, not one of 0, 1, 2``; empty if the value fits.
 
-    It knows the words of draft 2020-12 that the shapes use, and is stricter in one point: 1.0 is no integer, because it
-    is spelt, and hashed, otherwise than 1.
+    It supports the keywords of draft 2020-12 that the shapes use, and is stricter in one point: 1.0 is not an integer,
+    because its text and its hash differ from those of 1.
     """
     return list(islice(_mismatches(value, schema, ""), MOST_MISMATCHES))
 
@@ -148,7 +148,7 @@ def _object_mismatches(value: dict[str, Any], schema: Schema, where: str) -> Ite
         if name in properties:
             yield from _mismatches(inner, properties[name], place)
         elif rest is False:
-            yield f"{place} is no key of this format"
+            yield f"{place} is not a key of this format"
         elif isinstance(rest, dict):
             yield from _mismatches(inner, rest, place)
 
@@ -167,14 +167,14 @@ def _array_mismatches(value: list[Any], schema: Schema, where: str) -> Iterator[
 def _text_mismatches(value: str, schema: Schema, where: str) -> Iterator[str]:
     if len(value) > schema.get("maxLength", len(value)):
         yield f"{where or 'it'} has {plural(len(value), 'character')}, more than {schema['maxLength']:,}"
-    # Whole, since Python's $ matches before a last line feed too, and JSON Schema's does not.
+    # `fullmatch`, since Python's $ also matches before a final line feed, and JSON Schema's does not.
     elif "pattern" in schema and not re.fullmatch(schema["pattern"], value):
-        yield f"{_is(where, value)}, which does not look as it should: {schema['pattern']}"
+        yield f"{_is(where, value)}, which does not match {schema['pattern']}"
     elif schema.get("format") == "date-time":
         try:
             datetime.fromisoformat(value)
         except ValueError:
-            yield f"{_is(where, value)}, which no calendar and no clock shows"
+            yield f"{_is(where, value)}, which is not a valid date and time"
 
 
 def _is_same(left: Any, right: Any) -> bool:

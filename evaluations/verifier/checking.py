@@ -1,12 +1,12 @@
-"""Start reading here: everything that is checked of a bundle, in the order of its findings, and where.
+"""All checks of a bundle, in the order of its findings. Start reading here.
 
-Each line that calls ``module.function`` is one check; that module says what is compared with what. A check that cannot
-be made says so, and stops no other one.
+Each line that calls ``module.function`` is one check; that module documents what it compares. A check that cannot be
+made reports this, and the other checks continue.
 
 ``package`` reads files, ``documents`` parses them and checks them against ``shapes`` (JSON Schemas).
-``replay`` walks the chain of events once; the claims compare the rows of the documents with the rules of the protocol
-(``rules``, which do not come from the bundle) and with the events as they followed each other: who changes rows and
-hashes alike has to invent a course of events in which every rule was kept. ``numbers`` has the formulas of figures.
+``replay`` processes the chain of events once. The claims compare the rows of the documents with the rules of the
+protocol (``rules``, which do not come from the bundle) and with the order of events. So a person who changes rows and
+hashes has to invent a history in which every rule was followed. ``numbers`` has the formulas of figures.
 ``main`` is the command line.
 """
 
@@ -40,8 +40,8 @@ from evaluations.verifier.rules import CLAIMS, NOT_PROVED, OF_DOCUMENTS, PROTOCO
 from evaluations.verifier.values import Refused
 
 OTHER_SHAPES = (
-    "The bundle has another verify.py than this one, so another version may have made it, with other shapes: take that "
-    "version of this program from somebody you trust, and check with it."
+    "The verify.py in the bundle differs from this one, so another version may have created the bundle, "
+    "in another format: get that version of this program from a source that you trust, and check with it."
 )
 REPORT_PAGE = "reports/report.html"
 REPORT_NOT_RENDERED = (
@@ -53,11 +53,11 @@ LIMITS = f"No check can tell {'; '.join(NOT_PROVED)}. Proved is that {PROVED}."
 
 @dataclass(frozen=True)
 class Given:
-    """Knowledge from elsewhere of the person who checks; None for what they do not give.
+    """Information from other sources than the bundle; None if it is not given.
 
-    ``keys`` as `signature.parse_keys` takes them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
+    ``keys`` as `signature.parse_keys` accepts them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
     values of `coverage.parse_tasks`, or ids, ``chain`` the hash of the first event, ``heads`` hashes of events that
-    were once the last ones, ``program`` the verify.py that runs.
+    were once the last ones, ``program`` the running verify.py.
     """
 
     keys: Any = None
@@ -70,15 +70,15 @@ class Given:
 
 @dataclass
 class Outcome:
-    """``manifest`` is the SHA-256 of MANIFEST.json; ``key_id`` and ``public_key`` (hex) say who claims to have signed
-    it, ``last_event`` is the time of the newest event. They are empty where there is none.
+    """Result of all checks. ``manifest`` is the SHA-256 of MANIFEST.json; ``key_id`` and ``public_key`` (hex) are those
+    that its signature states, ``last_event`` is the time of the newest event. They are empty if there is none.
     """
 
     manifest: str = ""
     key_id: str = ""
     public_key: str = ""
     last_event: str = ""
-    bundle: Bundle | None = None  # None where a document is missing or has another shape
+    bundle: Bundle | None = None  # None if a document is missing or has another shape
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -91,14 +91,14 @@ class Outcome:
 
 
 def _guard(name: str, check: Callable[[], Finding | Iterable[Finding]]) -> list[Finding]:
-    """The findings of a check, or one that says that it broke off: a hole in the check is no proof of anything."""
+    """Return the findings of a check, or a failure if it raised an error: an unfinished check proves nothing."""
     try:
         result = check()
         return [result] if isinstance(result, Finding) else list(result)
     except Refused:
         raise
-    except Exception as error:  # whatever a hostile bundle found; nobody should see a traceback of it
-        says = f"The check {name} broke off ({type(error).__name__}); take the bundle as not checked there."
+    except Exception as error:  # a hostile bundle may cause any error; users should not see a traceback
+        says = f"The check {name} failed to finish ({type(error).__name__}); its subject was not checked."
         return [failed("internal", says, [name])]
 
 
@@ -128,17 +128,17 @@ def claims(bundle: Bundle) -> list[Finding]:
 def check_bundle(
     path: str, given: Given, progress: Progressed = lambda done, total: None, renderers: Renderers | None = None
 ) -> Outcome:
-    """Check the package at ``path``; Refused where it cannot be read safely, BadKeys for the keys.
+    """Check the package at ``path``; raise Refused if it cannot be read safely, BadKeys for invalid keys.
 
-    ``progress`` hears how many files are read, of how many. ``renderers`` make the HTML page, README and metadata from
-    the documents; without them, as in verify.py, these are not compared.
+    ``progress`` gets the number of files read and their total. ``renderers`` render the HTML page, README and metadata
+    from the documents; without them, as in verify.py, these are not compared.
     """
     keys = None if given.keys is None else signature.parse_keys(given.keys)
     outcome, made = Outcome(), renderers or {}
     with open_package(path) as package:
         digests = contents.compute_digests(package, progress)
         own = package.read(VERIFIER) if VERIFIER in digests else None
-        # It has to be worded as here, also where one verify.py is not known: taking it away makes nobody believe more.
+        # An unknown verify.py counts as the same version: removing it must not make the checks more lenient.
         same = given.program is None or own in (None, given.program)
         shapes = _guard("shapes", lambda: _check_shapes(package, outcome, same=same))
         outcome.add("manifest", lambda: contents.manifest_finding(package, digests))
@@ -148,7 +148,7 @@ def check_bundle(
             known[outcome.key_id] = outcome.public_key
         outcome.findings += shapes
         if (bundle := outcome.bundle) is None:
-            why = "Not checked, because a document is missing or has another shape."
+            why = "Not checked, because a document is missing or has another format."
             outcome.findings += [noted(name, why) for name in (*CLAIMS, *OF_DOCUMENTS)]
         else:
             computed = outcome.add("claims", lambda: claims(bundle))
@@ -180,12 +180,12 @@ def _check_shapes(package: Package, outcome: Outcome, *, same: bool) -> Finding:
         says = "; ".join(wrong[:5]) + more + ("" if same else f" {OTHER_SHAPES}")
         return failed("shapes", says, places)
     outcome.last_event = max((event["at"] for event in outcome.bundle.events), default="")
-    return passed("shapes", "All documents are there and are what docs/evidence.md says.")
+    return passed("shapes", "All documents are complete and have the format of docs/evidence.md.")
 
 
 def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcome: Outcome) -> Finding:
     if missing := [name for name in (MANIFEST, SIGNATURE) if name not in package.names()]:
-        return failed("signature", f"{missing[0]} is missing: nobody signed this.", missing[:1])
+        return failed("signature", f"{missing[0]} is missing: the bundle is not signed.", missing[:1])
     manifest = package.read(MANIFEST)
     outcome.manifest = hashlib.sha256(manifest).hexdigest()
     try:
@@ -197,24 +197,24 @@ def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcom
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:
-    """claims.json has to say the same; only another version of this program may word it otherwise."""
+    """Check that claims.json states the same; only another version of this program may use other words."""
     stated = {each["name"]: each for each in bundle.claims or []}
     shown = {finding.name: finding.as_json() for finding in computed}
     results, here = ({n: (c["result"], c["places"]) for n, c in each.items()} for each in (stated, shown))
     other = [name for name in {**shown, **stated} if results.get(name) != here.get(name)]
     if other or len(stated) != len(bundle.claims or []):
-        says = f"claims.json says otherwise than these documents show of {', '.join(other) or 'a claim, twice'}."
+        says = f"claims.json differs from these documents in {', '.join(other) or 'a claim, twice'}."
         return failed("stated_claims", says, other)
     if worded := [name for name in shown if stated[name] != shown[name]]:
-        says = f"claims.json has the results that these documents show, and words {', '.join(worded)} otherwise."
+        says = f"claims.json has the same results as these documents, with different words for {', '.join(worded)}."
         return fail_same_version("stated_claims", says, worded, same=same)
-    return passed("stated_claims", f"All {len(shown)} claims are stated as they were computed here.")
+    return passed("stated_claims", f"All {len(shown)} claims are the ones computed here.")
 
 
 def _check_protocol(bundle: Bundle) -> Finding:
     version = bundle.submission["protocol_version"]
     if bundle.protocol["version"] != version or digest(bundle.protocol) != PROTOCOL_DIGESTS.get(version):
-        says = f"It is not version {version} of the protocol: labels mean something else than it says."
+        says = f"It is not version {version} of the protocol: its labels have another meaning than stated."
         return failed("protocol", says, ["protocol.json"])
     return passed("protocol", f"It is version {version} of the protocol.")
 
@@ -225,6 +225,6 @@ def _check_report_page(bundle: Bundle, digests: dict[str, str], renderers: Rende
     if REPORT_PAGE not in renderers:
         return noted("report_page", REPORT_NOT_RENDERED)
     if digests[REPORT_PAGE] != renderers[REPORT_PAGE](bundle, []):
-        says = "The page is not the one that these documents make: do not read figures from it."
+        says = "The page does not match these documents: do not read figures from it."
         return fail_same_version("report_page", says, [REPORT_PAGE], same=same)
-    return passed("report_page", "The page was made from these documents, byte for byte.")
+    return passed("report_page", "The page matches these documents byte for byte.")

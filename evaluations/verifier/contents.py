@@ -1,4 +1,4 @@
-"""The files of a bundle: manifest, pictures and attachments, and those that explain it (README, metadata, schemas)."""
+"""Checks of the files of a bundle: manifest, images, attachments, and explanations (README, metadata, schemas)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from evaluations.verifier.values import escape
 README, CRATE, VERIFIER = "README.md", "ro-crate-metadata.json", "verify.py"
 PICTURES = {"image/png": "png", "image/jpeg": "jpg", "image/webp": "webp"}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-OTHER_VERSION = "The bundle has another verify.py than this one, so another version may have worded it."
+OTHER_VERSION = "The verify.py in the bundle differs from this one, so another version may have worded it."
 NOT_RENDERED = (
     "README.md and ro-crate-metadata.json only explain: no check reads them, and verify.py does not render them. Take "
     "nothing from them alone, or check the bundle with verify_evidence of WebVerdict, which renders them again."
 )
 
 Listed = tuple[str, str, int]  # path, SHA-256, size in bytes
-# The SHA-256 that a file has to have, by its path: of texts that follow from the documents and from all files but
-# ro-crate-metadata.json, manifest and signature. The product renders them, verify.py none.
+# Functions that compute the expected SHA-256 of a file, by its path. Such texts follow from the documents and all files
+# except ro-crate-metadata.json, manifest and signature. Only the product renders them, not verify.py.
 Renderers = Mapping[str, Callable[[Bundle, list[Listed]], str]]
 
 
 def schema_files() -> dict[str, bytes]:
-    """The JSON Schemas by path: each by the last part of its document's name, in small letters."""
+    """Return the JSON Schemas by path; a file name is the last part of the document's name, in lower case."""
     files = {}
     for name, schema in SCHEMAS.items():
         document = name.rpartition("/")[2].partition(".")[0].lower()
@@ -42,7 +42,7 @@ def schema_files() -> dict[str, bytes]:
 def companions_finding(
     package: Package, bundle: Bundle, digests: dict[str, str], renderers: Renderers, *, same: bool
 ) -> Finding:
-    """These files are there, and what they should be; ``same`` when the bundle was made by this version.
+    """Check that these files exist and are as expected; ``same`` if this version created the bundle.
 
     ``digests`` are the SHA-256 of all files by name.
     """
@@ -50,7 +50,7 @@ def companions_finding(
     schemas = {name for name in digests if name.startswith("schemas/")}
     left_out = [name for name in (README, CRATE) if name not in digests] + ([] if schemas else ["schemas/"])
     if left_out:
-        says = f"{', '.join(left_out)} not there: every version of this program writes them."
+        says = f"{', '.join(left_out)} missing: every version of this program writes them."
         return failed("companions", says, left_out)
     if other := sorted(schemas ^ made.keys()):
         says = f"{_name_some(other)} not among the schemas of this format, or missing: they are the same ones in every"
@@ -59,11 +59,11 @@ def companions_finding(
     rendered = [name for name in (README, CRATE) if name in renderers]
     made |= {name: renderers[name](bundle, files) for name in rendered}
     if wrong := sorted(name for name in made if digests[name] != made[name]):
-        says = f"{_name_some(wrong)} not as made here: believe nothing they say."
+        says = f"{_name_some(wrong)} not as computed here: do not rely on them."
         return fail_same_version("companions", says, wrong, same=same)
     if not rendered:
-        return noted("companions", f"All {len(made)} schemas are as they are made here. {NOT_RENDERED}")
-    return passed("companions", f"All {len(made)} files are as they are made here, byte for byte.")
+        return noted("companions", f"All {len(made)} schemas match. {NOT_RENDERED}")
+    return passed("companions", f"All {len(made)} files match byte for byte.")
 
 
 def _name_some(names: list[str]) -> str:
@@ -71,17 +71,17 @@ def _name_some(names: list[str]) -> str:
 
 
 def fail_same_version(name: str, says: str, places: list[str], *, same: bool) -> Finding:
-    """A failure, unless another version of this program made the bundle."""
+    """Return a failure, or a note if another version of this program created the bundle."""
     return failed(name, says, places) if same else noted(name, f"{says} {OTHER_VERSION}", places)
 
 
 def program_finding(own: bytes | None, program: bytes) -> Finding:
-    """`verifier`: whether ``own``, the bundle's verify.py, is the program that checks it here; never a failure."""
+    """Return `verifier`: whether ``own``, the bundle's verify.py, is the program that checks it. Never a failure."""
     if own is None:
         return noted("verifier", "The bundle has no verify.py.")
     if own == program:
         return noted("verifier", "verify.py in the bundle is the program that checked it.")
-    says = "verify.py in the bundle is another than the program that checked it: do not run it."
+    says = "The verify.py in the bundle differs from the program that checked it: do not run it."
     return noted("verifier", says, [VERIFIER])
 
 
@@ -90,11 +90,11 @@ KNOWN_FILE = re.compile(
     r"|screenshots/[0-9a-f]{64}\.(png|jpg|webp|redacted\.png)|attachments/[0-9a-f]{64}"
 )
 MOST_NAMED = 20  # damaged files listed in a finding
-# Files that systems put into a folder that somebody looks into.
+# Files that operating systems add to a folder when it is opened.
 LEFT_BY_LOOKING = re.compile(r"(.*/)?(\.DS_Store|\._[^/]*|Thumbs\.db|desktop\.ini|\.directory)", re.IGNORECASE)
 LOOKED_INTO = (
-    "Systems leave such files in a folder that somebody looks into: check the zip itself, or unpack it anew and check "
-    "before anybody opens the folder."
+    "Operating systems add such files to a folder that is opened: check the zip itself, or unpack it "
+    "again and check it before you open the folder."
 )
 PNG_HEAD = struct.Struct(">8s4x4s2L")  # magic, length and name of the first chunk, width and height in pixels
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
@@ -127,19 +127,19 @@ def _parse_manifest(package: Package) -> tuple[Any, list[str]]:
         return None, [f"it {error}"]
     wrong = mismatches(manifest, SCHEMAS[MANIFEST])
     if not wrong and canonical_json(manifest).encode() + b"\n" != data:
-        wrong = ["it is not canonical JSON with a line feed behind it"]
+        wrong = ["it is not canonical JSON followed by a line feed"]
     return manifest, wrong
 
 
 def _unlike_manifest(package: Package, files: dict[str, tuple[int, str]], digests: dict[str, str]) -> list[Violation]:
     present = set(package.names()) - {MANIFEST, SIGNATURE}
     known = {path for path in present if path in LINES or path in VALUES or KNOWN_FILE.fullmatch(path)}
-    wrong = [(f"{path} is listed and not there", path) for path in files if path not in present]
-    wrong += [(f"{path} is there and not listed", path) for path in sorted(present - files.keys())]
-    wrong += [(f"{path} is no file of this format", path) for path in sorted(present - known)]
+    wrong = [(f"{path} is listed and missing", path) for path in files if path not in present]
+    wrong += [(f"{path} is not listed", path) for path in sorted(present - files.keys())]
+    wrong += [(f"{path} is not part of this format", path) for path in sorted(present - known)]
     for path, listed in files.items():
         if path in present and (package.sizes[path], digests[path]) != listed:
-            wrong.append((f"{path} is another file than the one that was listed", path))
+            wrong.append((f"{path} differs from the listed file", path))
     return wrong
 
 
@@ -158,7 +158,7 @@ def compute_digests(package: Package, progress: Progressed) -> dict[str, str]:
 
 
 def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) -> list[Finding]:
-    """`pictures`, and `redacted` where parts of some are covered. ``digests`` are those of all files by name."""
+    """Return `pictures`, and `redacted` if parts of images are covered. ``digests`` are those of all files by name."""
     covered, wrong = _read_redactions(bundle)
     files = bundle.submission["contents"]["screenshots"] == "files"
     promised = _promised_files(bundle, covered, wrong) if files else {}
@@ -167,7 +167,7 @@ def picture_findings(bundle: Bundle, digests: dict[str, str], package: Package) 
     wrong += [(f"{name} belongs to no trajectory", name) for name in sorted(present - set(promised))]
     for name in sorted(present & set(promised)):
         if (digests[name], package.sizes[name]) != promised[name]:
-            wrong.append((f"{name} is not the file of the digest and size that the documents state", name))
+            wrong.append((f"{name} does not have the digest and size that the documents state", name))
     wrong += _no_pictures(bundle, covered, present & set(promised), package)
     hidden = [_redacted_note(covered, bundle)] if covered else []
     if wrong:
@@ -184,7 +184,7 @@ def _check_without_files(bundle: Bundle, package: Package, number: int) -> Findi
 
     ``number`` is how many files the documents name.
     """
-    says = f"Only the digests of {plural(len(bundle.pictures), 'picture')} are here, so nobody can look at them."
+    says = f"Only the digests of {plural(len(bundle.pictures), 'screenshot')} are included, so nobody can view them."
     manifest, wrong = _parse_manifest(package)  # a broken one is a separate finding
     stated = None if wrong else manifest.get("stored_files")  # before version 0.2 there was no statement
     if stated is None:
@@ -209,19 +209,19 @@ def _promised_files(bundle: Bundle, covered: dict[str, Document], wrong: list[Vi
     for sha256, stated in bundle.pictures.items():
         size, media_type, _, _ = min(stated)
         if len(stated) > 1 or media_type not in PICTURES:
-            wrong.append((f"steps state no one size and known media type of the picture {sha256}", sha256))
+            wrong.append((f"steps state different sizes or media types for the screenshot {sha256}", sha256))
         if sha256 in covered:
             promised[f"screenshots/{sha256}.redacted.png"] = (covered[sha256]["redacted"], covered[sha256]["size"])
         else:
             promised[f"screenshots/{sha256}.{PICTURES.get(media_type, 'png')}"] = (sha256, size)
     for each in (each for trajectory in bundle.trajectories for each in trajectory["attachments"]):
-        if each["sha256"] not in covered:  # the original must not be there under another name either
+        if each["sha256"] not in covered:  # the original must not be included under another name
             promised[f"attachments/{each['sha256']}"] = (each["sha256"], each["size"])
     return promised
 
 
 def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], package: Package) -> Violations:
-    """Screenshots that do not begin as pictures of their kind, and covered ones of another size than their original."""
+    """Report screenshots that do not begin like their media type, and covered ones whose size is not the original's."""
     for name in sorted(name for name in names if name.startswith("screenshots/")):
         sha256 = name.removeprefix("screenshots/").partition(".")[0]
         _, media_type, width, height = min(bundle.pictures[sha256])
@@ -230,15 +230,15 @@ def _no_pictures(bundle: Bundle, covered: dict[str, Document], names: set[str], 
         if media_type == "image/webp":
             is_picture = head[:4] + head[8:12] == b"RIFFWEBP"
         if sha256 not in covered and not is_picture:
-            yield f"{name} is no picture of the type {escape(media_type, 60)}", name
+            yield f"{name} is not an image of the type {escape(media_type, 60)}", name
         elif sha256 in covered:
             size = head.ljust(LONGEST_MAGIC, b"\0")
             if PNG_HEAD.unpack_from(size) != (PNG_MAGIC, b"IHDR", width, height):
-                yield f"{name} is no PNG of {width} x {height} pixels, as its original is", name
+                yield f"{name} is not a PNG of {width} x {height} pixels like its original", name
 
 
 def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], list[Violation]]:
-    """The redactions that hold by the SHA-256 of the original, and what is wrong with any of them."""
+    """Return the redactions in effect, by the SHA-256 of the original, and the violations of all redactions."""
     newest = bundle.newest_redactions()
     wrong = [
         (f"redaction {each['revision']} of {each['original']} {says}", each["original"])
@@ -250,14 +250,14 @@ def _read_redactions(bundle: Bundle) -> tuple[dict[str, Document], list[Violatio
 
 def _faults(redaction: Document, bundle: Bundle) -> Iterator[str]:
     if bool(redaction["boxes"]) != (redaction["redacted"] is not None):
-        yield "is half a one"
+        yield "has only one of its two parts"
     stated = bundle.pictures.get(redaction["original"])
     if stated is None:
-        yield "is of no screenshot of a step"
+        yield "has no screenshot of a step"
         return
     _, _, width, height = min(stated)
     if any(not (w and h) or x + w > width or y + h > height for x, y, w, h in redaction["boxes"]):
-        yield f"has a box that is not inside of the {width} x {height} pixels"
+        yield f"has a box outside the {width} x {height} pixels"
 
 
 def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
@@ -266,15 +266,15 @@ def _redacted_note(covered: dict[str, Document], bundle: Bundle) -> Finding:
     late = sum(frozen is not None and each["redacted_at"] > frozen for each in covered.values())
     share = f"at most {most:.0%}" if most >= 0.01 else "less than 1%"
     says = (
-        f"Parts of {plural(len(covered), 'picture')} are covered: {share} of one. Covered after the freeze: {late:,}. "
-        "Their originals are known by their digests only, so nobody can tell whether what is not covered is as it was "
-        "in the original."
+        f"Parts of {plural(len(covered), 'screenshot')} are covered: {share} of one. Covered after the "
+        f"freeze: {late:,}. Only the digests of their originals are included, so nobody can check "
+        "whether the rest equals the original."
     )
     return noted("redacted", says, sorted(covered))
 
 
 def _covered_share(redaction: Document, bundle: Bundle) -> float:
-    """Of the area that boxes cover, at most: they may overlap."""
+    """Return the largest share of the area that boxes can cover: they may overlap."""
     _, _, width, height = min(bundle.pictures.get(redaction["original"], {(0, "", 0, 0)}))
     covered = sum(across * down for _, _, across, down in redaction["boxes"])
     return min(1.0, covered / (width * height)) if width * height else 1.0

@@ -1,4 +1,4 @@
-"""Which tasks there are: the claims `coverage` and `imported`, and the benchmark's own task list."""
+"""Check the tasks: the claims `coverage` and `imported`, and the benchmark's own task list."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from evaluations.verifier.replay import History
 from evaluations.verifier.rules import strip_date
 from evaluations.verifier.values import get_text, seconds_between, show
 
-NO_LIST = "Coverage is held against the catalogue that the submitter gives; --tasks compares with the benchmark's own."
+NO_LIST = "Tasks are compared with the submitter's catalogue; use --tasks to compare with the benchmark's own list."
 TEXT_FIELDS = ("confirmed_task", "text")
 CATALOGUE, SUBMISSION, REPORT = "catalogue.jsonl", "submission.json", "import-report.json"
 
 
 def coverage_claim(bundle: Bundle, history: History) -> Finding:
-    """A trajectory for every task by its id without a date, and the catalogue that the freeze was over."""
+    """Check that every task (by its id without a date) has a trajectory, and that the catalogue is the frozen one."""
     present = {strip_date(line["task_id"]) for line in bundle.trajectories}
     wanted = {strip_date(task["task_id"]): task["task_id"] for task in bundle.catalogue}
     lost = [task_id for base, task_id in wanted.items() if base not in present]
@@ -37,15 +37,15 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
         violations.append(("The catalogue has a version of a task twice.", CATALOGUE))
     for line in bundle.trajectories:
         if (line["task_id"], line["task_version"]) not in versions:
-            says = f"{show(line['task_id'])} was judged by a version that there is not."
+            says = f"{show(line['task_id'])} was judged by a version that does not exist."
             violations.append((says, line["task_id"]))
     if not bundle.catalogue:
-        violations.append(("The catalogue has no task.", CATALOGUE))
+        violations.append(("The catalogue has no tasks.", CATALOGUE))
     if history.catalogue_is_fixed:
         freeze = history.of("frozen")[-1]
         tasks = sorted(bundle.catalogue, key=lambda task: (task["task_id"], task["version"]))
         if get_text(freeze.payload, "catalogue") != try_digest(tasks):
-            says = "The catalogue is not the one that the submission was frozen under."
+            says = "The catalogue is not the one of the freeze."
             violations.append((says, freeze.event_place))
     of_all = plural(len(wanted), "task has", "tasks have")
     trajectories = plural(len(bundle.trajectories), "trajectory", "trajectories")
@@ -54,7 +54,7 @@ def coverage_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def imported_claim(bundle: Bundle, history: History) -> Finding:
-    """The first event names the digest of every trajectory, which is that of the trajectory as it is here."""
+    """Check that the first event records the digest of every trajectory in the bundle, and the import report."""
     moment = history.moments[0] if history.moments else None
     if moment is None or moment.kind != "imported":
         return conclude("imported", "", [("The first event is not the import.", "#0")])
@@ -62,7 +62,7 @@ def imported_claim(bundle: Bundle, history: History) -> Finding:
     imported = payload.get("trajectories")
     violations = [*_check_trajectories(bundle, imported if isinstance(imported, dict) else {})]
     violations += [
-        (f"submission.json names another {name} than the import.", SUBMISSION)
+        (f"submission.json has another {name} than the import.", SUBMISSION)
         for name in ("agent", "benchmark", "attempt")
         if payload.get(name) != submission[name]
     ]
@@ -70,34 +70,34 @@ def imported_claim(bundle: Bundle, history: History) -> Finding:
         violations.append(("The digest of the submission is not that of its trajectories.", SUBMISSION))
     violations += _check_report(bundle, history)
     if (seconds_between(submission["created_at"], moment.event["at"]) or 0) < 0:
-        violations.append(("The submission is younger than its import.", SUBMISSION))
+        violations.append(("The submission was created after its import.", SUBMISSION))
     good = f"{plural(len(bundle.trajectories), 'trajectory', 'trajectories')} as imported."
     if bundle.import_report is None:
-        good += " The import report itself is not there, only its digest."
+        good += " The import report itself is missing; only its digest is included."
     return conclude("imported", good, violations)
 
 
 def _check_report(bundle: Bundle, history: History) -> Violations:
-    """The report is the one that the import recorded, and says of these trajectories that they were taken."""
+    """Check that the report is the one that the import recorded, and that it accepted these trajectories."""
     report, recorded = bundle.import_report, get_text(history.moments[0].payload, "report")
     if recorded is None:
-        yield "The import does not say what its report was.", history.moments[0].event_place
+        yield "The import does not have the digest of its report.", history.moments[0].event_place
     elif report is None and history.report_is_kept:
-        yield "The import report is not there, though the import says that it was kept.", REPORT
+        yield "The import report is missing, though the import states that it was stored.", REPORT
     elif report is not None and try_digest(report) != recorded:
         yield "The import report is not the one of the import.", REPORT
     if report is None:
         return
     here, accepted = {line["task_id"] for line in bundle.trajectories}, set(report["accepted"])
     for task_id in sorted(here - accepted):
-        yield f"The import report does not say that {show(task_id)} was accepted.", task_id
-    # One import can become several submissions, and what one of them lacks another may have.
+        yield f"The import report did not accept {show(task_id)}.", task_id
+    # One import can create several submissions; a trajectory that one lacks may be in another.
     if any(warning["code"] == "several_submissions" for warning in report["warnings"]):
         return
     for task_id in sorted(accepted - here):
-        yield f"The import report accepted {show(task_id)}, which is not here.", REPORT
+        yield f"The import report accepted {show(task_id)}, which is missing.", REPORT
     for task_id in sorted(here.intersection(each["task_id"] for each in report["rejected"])):
-        yield f"The import report rejected {show(task_id)}, which is here.", task_id
+        yield f"The import report rejected {show(task_id)}, which is included.", task_id
 
 
 def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Violations:
@@ -108,32 +108,32 @@ def _check_trajectories(bundle: Bundle, imported: dict[str, object]) -> Violatio
     for line in bundle.trajectories:
         task_id = line["task_id"]
         if task_id in seen:
-            yield f"{show(task_id)} is there twice.", task_id
+            yield f"{show(task_id)} occurs twice.", task_id
         seen.add(task_id)
         if line["computed"] != line["digest"]:
-            yield f"{show(task_id)} is not what its digest was made over.", task_id
+            yield f"{show(task_id)} does not match its digest.", task_id
         if task_id not in imported:
             yield f"{show(task_id)} was not imported.", task_id
         elif imported[task_id] != line["digest"]:
-            yield f"{show(task_id)} is not as it was imported.", task_id
+            yield f"{show(task_id)} differs from its import.", task_id
     for task_id in (task_id for task_id in imported if task_id not in seen):
-        yield f"{show(task_id)} was imported, and is not here.", task_id
+        yield f"{show(task_id)} was imported and is missing.", task_id
 
 
 def parse_tasks(text: str) -> list[dict[str, Any]]:
-    """The tasks of a benchmark's own list (JSON), each with its ``task_id`` as a text; Malformed where it is none."""
+    """Parse a benchmark's own task list (JSON); each ``task_id`` becomes a string. Raise Malformed if it is not one."""
     tasks = parse_json(text)
     objects = [each for each in tasks if isinstance(each, dict)] if isinstance(tasks, list) else []
     ids = [each.get("task_id") for each in objects]
     if not ids or len(ids) != len(tasks) or any(type(one) not in (str, int) for one in ids):
-        raise Malformed("is no list of objects with a task_id")
+        raise Malformed("is not a list of objects with a task_id")
     return [each | {"task_id": str(each["task_id"])} for each in objects]
 
 
 def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
-    """The bundle has these tasks (`parse_tasks`, or ids), with the same texts; a note without them.
+    """Compare the bundle with ``tasks`` (from `parse_tasks`, or ids) and their texts; return a note if they are None.
 
-    The catalogue in a bundle is the submitter's word.
+    The catalogue in a bundle is only the submitter's statement.
     """
     if tasks is None:
         return noted("tasks", NO_LIST)
@@ -157,7 +157,7 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
     if missing or other:
         return _fail_tasks(len(wanted), missing, other)
     beyond = [line["task_id"] for base in sorted(set(present) - set(wanted)) for line in present[base]]
-    says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory, with what the list says of them."
+    says = f"{all_of(len(wanted), 'given task has', 'given tasks have')} a trajectory that matches the list."
     kinds = [
         (f"{plural(len(ids), 'trajectory is', 'trajectories are')} {kind}", [*map(show, ids)])
         for kind, ids in (
@@ -175,18 +175,18 @@ def tasks_finding(bundle: Bundle, tasks: list[Any] | None) -> Finding:
 def _fail_tasks(number: int, missing: list[str], other: list[str]) -> Finding:
     have = "has" if len(missing) == 1 else "have"
     lacking = f"{len(missing)} of {plural(number, 'given task')} {have} no trajectory."
-    unlike = f"{plural(len(other), 'task has', 'tasks have')} another text, reference length or level than in the list."
+    unlike = f"{plural(len(other), 'task has', 'tasks have')} another text, reference length or level than the list."
     if not (missing and other):
         return failed("tasks", lacking if missing else unlike, missing + other)
     kinds = [
         (f"{plural(len(missing), 'task')} without a trajectory", [*map(show, missing)]),
-        (f"{plural(len(other), 'task')} unlike the list", [*map(show, other)]),
+        (f"{plural(len(other), 'task')} different from the list", [*map(show, other)]),
     ]
     return failed("tasks", format_kinds(f"{lacking} {unlike}", kinds), missing + other)
 
 
 def _is_another_task(task: dict[str, Any], row: Document, line: Document) -> bool:
-    """Only by what the list has: ids alone are a list too."""
+    """Return whether text, reference length or level differ; the list may lack any of them."""
     text = next((task[name] for name in TEXT_FIELDS if isinstance(task.get(name), str)), None)
     length, level = task.get("reference_length"), task.get("level")
     return (

@@ -11,22 +11,22 @@ from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
-# Characters that are told of one kind, so that all kinds together are a text that claims.json takes; a few thousand
-# exceptions of each, and all are counted.
+# Characters that are listed of one kind, so that claims.json accepts the text of all kinds. That is a few thousand
+# exceptions of each kind; all are counted.
 LONGEST_OF_A_KIND = 400_000
-VOICES = 5  # of one task that are told
-LEAST_SECONDS, SECONDS_A_STEP = 5.0, 1.0  # nobody looks at a step in less
-SLIP = 2.0  # seconds that a measurement, or a clock, may be off
+VOICES = 5  # statements that are listed of one task
+LEAST_SECONDS, SECONDS_A_STEP = 5.0, 1.0  # nobody can view a step in less time
+SLIP = 2.0  # seconds by which a measurement, or a clock, may be wrong
 
-Kind = tuple[str, str, Violations]  # what one is called, what more are called, and all of them
+Kind = tuple[str, str, Violations]  # singular and plural name, and all exceptions of the kind
 
 
 def exceptions_claim(bundle: Bundle, history: History) -> Finding:
-    """By kind, those that touch a verdict first: how many, and each of them with its reason."""
+    """Note how many exceptions there are of each kind (those that affect a verdict first), each with its reason."""
     kinds = [(one, more, list(found)) for one, more, found in exceptions(bundle, history)]
     told_of = [_tell_kind(one, more, found) for one, more, found in kinds if found]
     if not told_of:
-        return passed("exceptions", "There is none.")
+        return passed("exceptions", "No exceptions.")
     places = [place for _, _, found in kinds for _, place in found]
     in_all = f"{plural(len(places), 'exception')} of {plural(len(told_of), 'kind')}."
     return noted("exceptions", format_kinds(in_all, told_of), places)
@@ -40,7 +40,7 @@ def _tell_kind(one: str, more: str, found: list[Violation]) -> tuple[str, list[s
         if left < 0:
             break
         told_of.append(says)
-    rest = f" (the first {len(told_of):,} are told here, the records have all)" if len(told_of) < len(found) else ""
+    rest = f" (the first {len(told_of):,} are listed here; the records have all)" if len(told_of) < len(found) else ""
     return f"{plural(len(found), one, more)}{rest}", told_of
 
 
@@ -85,12 +85,12 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
     late = "written after somebody had claimed the trajectory"
     yield (f"key point {late}", f"key points {late}", _late_key_points(bundle, history))
     freezes = [moment.event_place for moment in history.of("frozen")[-1:]]
-    says = "has no digest of it, so tasks could have been left out"
+    says = "has no digest of it, so tasks could have been omitted"
     loose = [] if history.catalogue_is_fixed or not history.frozen else [(f"event {n} {says}", n) for n in freezes]
     yield ("freeze without the catalogue", "freezes without the catalogue", loose)
-    # Imports of before reports were stored have only the digest of it.
+    # Imports from before reports were stored have only the digest.
     imports = [moment.event_place for moment in history.moments[:1]]
-    says = "has its digest alone, so what the import refused or left out, and why, is not known"
+    says = "has only its digest, so what the import rejected or ignored is unknown"
     unknown = bundle.import_report is None and not history.report_is_kept
     lost = [(f"event {n} {says}", n) for n in imports] if unknown else []
     yield ("import without its report", "imports without their report", lost)
@@ -98,7 +98,7 @@ def _of_tasks(bundle: Bundle, history: History) -> Iterator[Kind]:
 
 def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     given_back = (quote(row["task_id"], row["reason"]) for row in bundle.releases)
-    yield ("trajectory given back", "trajectories given back", given_back)
+    yield ("declined trajectory", "declined trajectories", given_back)
     redacted = [quote(name, row["reason"]) for name, row in bundle.newest_redactions().items() if row["boxes"]]
     yield ("redaction of a screenshot", "redactions of screenshots", redacted)
     rates = [(row["facts"]["number"], row["facts"]["rate"]) for row in bundle.draws]
@@ -108,20 +108,20 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield (f"setting {late}", f"settings {late}", _changed_settings(history))
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]
     yield ("person who left", "people who left", [(show(name), name) for name in left])
-    by_others = "set by somebody else than its owner"
+    by_others = "set by another person than its owner"
     yield (f"password {by_others}", f"passwords {by_others}", _passwords_set(history))
     yield ("informed second stage", "informed second stages", _informed(bundle))
     known = [(show(moment.task_id), moment.place) for moment in history.of("known_answer_set")]
     yield ("known answer set", "known answers set", known)
-    not_passed = "who had not passed the practice that was asked for"
+    not_passed = "who had not passed the required practice"
     yield (f"annotator {not_passed}", f"annotators {not_passed}", _unpractised(bundle, history))
-    look = "after a look at what a judge goes by"
+    look = "after viewing what a judge uses"
     yield (f"decision {look}", f"decisions {look}", _evidence_seen(history))
 
 
 def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation], list[Violation]]:
-    """Revisions, each with its reason or that of the reopening: of blind ones to another verdict, of others to another
-    verdict, and all else."""
+    """Return revisions, each with its reason or that of the reopening: those that turned a blind verdict, those that
+    turned another verdict, and all others."""
     blind_turned, turned, others = list[Violation](), list[Violation](), list[Violation]()
     reasons = {(row["task_id"], row["revision"]): row["reason"] for row in bundle.reopenings}
     for row, last in _revisions(bundle.adjudications):
@@ -133,7 +133,7 @@ def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation]
 
 
 def _revised_labels(bundle: Bundle, *, turned: bool) -> Violations:
-    """Revisions of labels with their reasons: those to another verdict, or those to the same."""
+    """Yield revisions of labels with their reasons: those to another verdict, or those to the same."""
     for row, last in _revisions(bundle.labels):
         facts = row["facts"]
         if (last["verdict"] != facts["verdict"]) == turned:
@@ -141,7 +141,7 @@ def _revised_labels(bundle: Bundle, *, turned: bool) -> Violations:
 
 
 def _revisions(rows: list[Document]) -> Iterator[tuple[Document, Document]]:
-    """Rows of labels, or of adjudications, that revise another one, each with the facts of that one."""
+    """Yield rows of labels, or of adjudications, that revise another one, each with the facts of the revised one."""
     before: dict[tuple[str, int | None], Document] = {}
     for row in sorted(rows, key=lambda row: row["facts"]["revision"]):
         key = (row["facts"]["task_id"], row["facts"].get("slot"))
@@ -167,7 +167,7 @@ def _late_flags(history: History) -> Violations:
 
 
 def _changed_settings(history: History) -> Violations:
-    """Rules that were other ones when the first label was made."""
+    """Yield the settings that changed after the first label."""
     begun = False
     for moment in history.of("label_submitted", "configured"):
         begun = begun or moment.kind == "label_submitted"
@@ -178,7 +178,7 @@ def _changed_settings(history: History) -> Violations:
 
 
 def _passwords_set(history: History) -> Violations:
-    """Passwords set by another person, who can act as the owner from then on."""
+    """Yield passwords set by another person, who can act as the owner from then on."""
     for moment in history.of("password_set"):
         member, way = show(get_text(moment.payload, "member") or ""), show(get_text(moment.payload, "way") or "")
         place = moment.event_place
@@ -196,11 +196,11 @@ def _informed(bundle: Bundle) -> Violations:
 
 
 def _unpractised(bundle: Bundle, history: History) -> Violations:
-    """People who labelled without the event of having reached the mark, if one is set: also before it was."""
+    """Yield people who labelled without having passed the practice, if there is a pass mark, even if it came later."""
     if bundle.submission["pass_mark"] is None and all(m.settings["pass_mark"] is None for m in history.moments):
         return
     practised: set[str] = set()
-    odd: dict[str, list[int]] = {}  # labels in all, and those before there was a mark
+    odd: dict[str, list[int]] = {}  # number of labels, and of those before there was a pass mark
     for moment in history.of("practice_passed", "label_submitted"):
         if moment.kind == "practice_passed":
             practised.add(moment.actor)
@@ -214,7 +214,7 @@ def _unpractised(bundle: Bundle, history: History) -> Violations:
 
 
 def _evidence_seen(history: History) -> Violations:
-    """A decision of an adjudicator who had opened the network evidence of the same checks that a judge has."""
+    """Yield decisions of adjudicators who had opened the network evidence of the same checks that a judge uses."""
     seen: set[tuple[str, str]] = set()
     for moment in history.of("network_evidence_seen", "adjudication_decided"):
         key = (moment.actor, moment.task_id or "")
@@ -231,7 +231,7 @@ def _judged_tasks(bundle: Bundle) -> list[Document]:
 
 
 def _outdated(bundle: Bundle) -> Violations:
-    """Each task once, with who said so and why: in labels and decisions, the newest of each person, and in reports."""
+    """Yield each task once, with the people who stated it and their reasons: newest labels, decisions, and reports."""
     voices: dict[str, dict[str, str]] = {}
     for row in bundle.labels + bundle.adjudications:
         facts = row["facts"]
@@ -248,7 +248,7 @@ def _outdated(bundle: Bundle) -> Violations:
 
 
 def _doubled(bundle: Bundle) -> Violations:
-    """Tasks that count more than once: real submissions have generations of a task beside each other."""
+    """Yield tasks that count more than once: real submissions have several generations of a task."""
     generations: dict[str, list[str]] = {}
     for line in bundle.trajectories:
         generations.setdefault(strip_date(line["task_id"]), []).append(line["task_id"])
@@ -277,7 +277,7 @@ def _superseded(bundle: Bundle) -> Violations:
 
 
 def _replaced_by_dated(bundle: Bundle) -> Violations:
-    """Trajectories that cover a newer task by its id without the date: that one itself was not tried."""
+    """Yield trajectories that cover a newer task by its id without the date, if the newer task was not tried."""
     newest: dict[str, str] = {}
     for task_id in (task["task_id"] for task in bundle.catalogue):
         newest[strip_date(task_id)] = max(newest.get(strip_date(task_id), task_id), task_id, key=_date_in)
@@ -288,13 +288,13 @@ def _replaced_by_dated(bundle: Bundle) -> Violations:
 
 
 def _date_in(task_id: str) -> tuple[str, ...]:
-    """Year, month and day, to be compared; without a date it is the oldest."""
+    """Return year, month and day for comparison; an id without a date is the oldest."""
     dated = DATED.search(task_id)
     return (dated[3], dated[1], dated[2]) if dated else ()
 
 
 def _late_key_points(bundle: Bundle, history: History) -> Violations:
-    """Key points that were accepted when somebody had claimed the trajectory already, whatever came of that claim."""
+    """Yield key points that were accepted after the first claim of the trajectory, whatever its outcome."""
     first: dict[str | None, str] = {}
     for moment in history.of("claimed"):
         first.setdefault(moment.task_id, moment.event["at"])
@@ -305,14 +305,14 @@ def _late_key_points(bundle: Bundle, history: History) -> Violations:
 
 
 def times_claim(bundle: Bundle) -> Finding:
-    """Work that was quicker, or longer, than reading takes, by its kind, with how often it was seen."""
+    """Note work that was faster than reading or longer than the time available, by kind, with the number of cases."""
     kinds: dict[str, list[str]] = {}
     oddities = [*_unmeasured(bundle), *_odd_decisions(bundle), *_odd_intervals(bundle)]
     for says, place in oddities:
         kinds.setdefault(says, []).append(place)
     measured = _describe_measured_time([row["facts"].get("active_seconds") for row in bundle.labels])
     if not kinds:
-        return passed("times", f"{measured} Nothing was quicker than reading takes.")
+        return passed("times", f"{measured} Nothing was faster than reading takes.")
     told_of = " ".join(f"{says}: {len(places)}." for says, places in kinds.items())
     return noted("times", f"{measured} {told_of}", [place for _, place in oddities])
 
@@ -334,7 +334,7 @@ def _unmeasured(bundle: Bundle) -> Violations:
                 yield f"{kind} whose time was not measured", facts["task_id"]
     for facts in (row["facts"] for row in bundle.labels):
         if facts.get("steps_seen") is None:
-            yield "Labels that do not say which steps were opened", facts["task_id"]
+            yield "Labels without a record of the opened steps", facts["task_id"]
 
 
 def _odd_decisions(bundle: Bundle) -> Violations:
@@ -348,17 +348,17 @@ def _odd_decisions(bundle: Bundle) -> Violations:
         if active is not None and active < least:
             yield "Decisions in less than a second a step", task_id
         if active is not None and since is not None and active > since + SLIP:
-            yield "Decisions with more work than time since they were begun", task_id
+            yield "Decisions with more work than time since they were opened", task_id
         if facts["revision"] == 1 and since is not None and since < least:
-            yield "Decisions sooner after they were begun than reading takes", task_id
+            yield "Decisions sooner after they were opened than reading takes", task_id
         if seen is not None and facts["failure_step"] not in (None, *seen):
-            yield "Decisions that name a failure step which was not opened", task_id
+            yield "Decisions with a failure step that was not opened", task_id
         if seen is not None and 2 * len({step for step in seen if step < steps}) < steps:
             yield "Decisions for which fewer than half of the steps were opened", task_id
 
 
 def _odd_intervals(bundle: Bundle) -> Violations:
-    """Labels of one person that are less apart than the later one took, and events that are out of order."""
+    """Yield labels of one person that are closer together than the later one took, and events out of order."""
     made: dict[str, list[Document]] = {}
     for row in bundle.labels:
         if row["facts"]["revision"] == 1:
@@ -367,7 +367,7 @@ def _odd_intervals(bundle: Bundle) -> Violations:
         for earlier, later in pairwise(sorted(of_one, key=lambda facts: facts["at"])):
             apart = seconds_between(earlier["at"], later["at"])
             if apart is not None and (later.get("active_seconds") or 0) > apart + SLIP:
-                yield "Labels closer to the person's one before than they took", later["task_id"]
+                yield "Labels sooner after the same person's previous label than they took", later["task_id"]
     for earlier, later in pairwise(bundle.events):
         apart = seconds_between(earlier["at"], later["at"])
         if apart is None or apart < -SLIP:

@@ -1,6 +1,6 @@
 """The documents of a bundle, read from a package and checked against their shapes.
 
-docs/evidence.md tells what each of them holds. Pictures and other files are not here: only their digests are.
+docs/evidence.md describes their content. Images and other files are not loaded, only their digests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 
 MANIFEST, SIGNATURE = "MANIFEST.json", "SIGNATURE.json"
-# Documents by the attribute of `Bundle` that they become: those of many lines, and those of one value.
+# Attributes of `Bundle` by document: `LINES` are documents of many lines, `VALUES` those of one value.
 ATTRIBUTES = {
     name: name.rpartition("/")[2].partition(".")[0].replace("-", "_")
     for name in SCHEMAS
@@ -39,7 +39,7 @@ MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
 
 
 class Shapeless(Exception):
-    """Documents are missing or do not have their shape; ``places`` say where, at most five of each."""
+    """Missing or malformed documents; ``places`` states what is wrong and where, at most five per document."""
 
     def __init__(self, places: list[str]) -> None:
         super().__init__("; ".join(places))
@@ -48,10 +48,10 @@ class Shapeless(Exception):
 
 @dataclass
 class Bundle:
-    """Everything that claims are computed from. ``trajectories`` are `summary` of their lines.
+    """The documents from which claims are computed. ``trajectories`` has the `summary` of each line.
 
-    ``pictures`` has what steps state of a screenshot, by its SHA-256: bytes, media type, width and height in pixels.
-    It is one statement, unless they contradict each other.
+    ``pictures`` has the data that steps state for a screenshot, by its SHA-256: bytes, media type, width and height in
+    pixels. It is one tuple, unless steps contradict each other.
     """
 
     submission: Document
@@ -81,7 +81,7 @@ class Bundle:
     pictures: dict[str, set[tuple[int, str, int, int]]] = field(default_factory=dict, compare=False)
 
     def newest_labels(self) -> dict[str, dict[int, Document]]:
-        """The row of the last revision of each label, by task and slot."""
+        """Return the row of the last revision of each label, by task and slot."""
         newest: dict[str, dict[int, Document]] = {}
         for row in self.labels:
             slots, facts = newest.setdefault(row["facts"]["task_id"], {}), row["facts"]
@@ -90,15 +90,15 @@ class Bundle:
         return newest
 
     def newest_redactions(self) -> dict[str, Document]:
-        """The row of the last revision of each redaction, by the SHA-256 of the original."""
+        """Return the row of the last revision of each redaction, by the SHA-256 of the original."""
         return {row["original"]: row for row in sorted(self.redactions, key=lambda row: int(row["revision"]))}
 
 
 def summary(line: Document) -> Document:
-    """A line of trajectories.jsonl without its texts: steps as their number, and the ``computed`` digest of it all.
+    """Return a line of trajectories.jsonl with the number of steps instead of the steps, and a ``computed`` digest.
 
-    ``screenshots`` has the SHA-256 of every step's picture, None where it has none. The digest is the one that the
-    import recorded, over everything that it took.
+    ``screenshots`` has the SHA-256 of the screenshot of each step, or None. The digest covers all that was imported, as
+    the import records it.
     """
     steps = line["steps"]
     shown = [step["screenshot"] and step["screenshot"]["sha256"] for step in steps]
@@ -118,7 +118,7 @@ def summary(line: Document) -> Document:
 
 
 def read_bundle(package: Package) -> Bundle:
-    """Raise Shapeless, with what is wrong with all documents, where one is missing or malformed."""
+    """Load all documents; raise Shapeless, with the errors of all of them, if one is missing or malformed."""
     names = set(package.names())
     fields: dict[str, Any] = {"pictures": {}}
     wrong: list[str] = []
@@ -142,7 +142,7 @@ def read_bundle(package: Package) -> Bundle:
 
 
 def _check_judges(submission: Document, names: set[str]) -> list[str]:
-    """submission.json says whether judges are in the bundle, and all of their files are there, or none."""
+    """Return errors if the judge files do not match submission.json, which states that all are included or none."""
     promised = submission["contents"]["judges"]
     states, there = ("", "missing") if promised else ("not ", "there")
     says = f"is {there}, and submission.json says that judges are {states}in the bundle"
@@ -154,7 +154,7 @@ def read_value(package: Package, name: str) -> Any:
 
 
 def _read_lines(package: Package, name: str, left: int, pictures: dict[str, set[Any]]) -> tuple[list[Document], int]:
-    """The values of a document of many lines, of trajectories their summaries; and how many more may be kept."""
+    """Return the values of a document of many lines (summaries of trajectories), and how many more are allowed."""
     lines: list[Document] = []
     wrong: list[str] = []
     for number, line in enumerate(split_lines(package.stream(name), name), start=1):
@@ -183,16 +183,16 @@ def _read_lines(package: Package, name: str, left: int, pictures: dict[str, set[
 
 
 def _read_steps(line: Document, where: str, pictures: dict[str, set[Any]]) -> list[str]:
-    """Decisions name steps by their index, and screenshots are stored by their place: both have to be the same."""
+    """Collect ``pictures``; return an error if the index of a step (for decisions) is not its place (for images)."""
     for shown in filter(None, (step["screenshot"] for step in line["steps"])):
         stated = shown["size"], shown["media_type"], shown["width"], shown["height"]
         pictures.setdefault(shown["sha256"], set()).add(stated)
     odd = [place for place, step in enumerate(line["steps"]) if step["index"] != place]
-    return [f"{where}: step {odd[0]} has another index than its place"] if odd else []
+    return [f"{where}: the index of step {odd[0]} differs from its place"] if odd else []
 
 
 def split_lines(pieces: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """Lines without their line feeds; Shapeless for one that is too long, and where the last one does not end."""
+    """Yield lines without line feeds; raise Shapeless if one is too long, or the last one has no line feed."""
     parts: list[bytes] = []
     length = 0
     for piece in pieces:
@@ -217,7 +217,7 @@ def _parse_document(data: bytes, where: str, name: str) -> Any:
     except UnicodeDecodeError as error:
         raise Shapeless([f"{where} is not UTF-8 at byte {error.start}"]) from None
     except UnicodeEncodeError:
-        raise Shapeless([f"{where} has half a character (a lone surrogate), which no text has"]) from None
+        raise Shapeless([f"{where} has a lone surrogate, which is not text"]) from None
     if wrong := mismatches(value, SCHEMAS[name]):
         raise Shapeless([f"{where}: {each}" for each in wrong])
     return value

@@ -16,19 +16,19 @@ from evaluations.verifier.numbers import NO_CASES, Ends, Resamples, coefficient_
 from evaluations.verifier.rules import NOT_EXECUTABLE, SUCCESS, is_imported_run
 
 OLDER_FIGURES = (
-    " They were made by formulas of version 1, in which the interval for errors among unchecked labels is too narrow "
-    "where many were spot-checked."
+    " They were computed by formulas of version 1, whose interval for errors among unchecked labels is "
+    "too narrow if many were spot-checked."
 )
-MOST_JUDGES = 1000  # with another fingerprint; the intervals of each are drawn again
-MOST_LABELS = 99  # of one trajectory; a hostile number of them would be paired for ever
+MOST_JUDGES = 1000  # with different fingerprints; the intervals of each are resampled
+MOST_LABELS = 99  # of one trajectory; pairing a hostile number of them would take too long
 TOLD_IN_FULL = 5
 EXACT = 1e-9
-MOST_KEPT = 1000  # differences that are written out; more are counted
-NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # what an entry of a list is called by
+MOST_KEPT = 1000  # differences that are listed; more are only counted
+NAMED_BY = ("name", "judge", "first", "second", "agent", "human_label_2")  # keys that name an entry of a list
 
 
 def agreement_finding(bundle: Bundle) -> Finding:
-    """reports/agreement.json against labels, adjudications, draws, flags and final verdicts."""
+    """Check reports/agreement.json against labels, adjudications, draws, flags and final verdicts."""
     if bundle.agreement is None:
         return failed("agreement", "reports/agreement.json is missing.", ["reports/agreement.json"])
     if strange := [*_crowded(bundle)]:
@@ -39,17 +39,17 @@ def agreement_finding(bundle: Bundle) -> Finding:
 
 
 def comparison_finding(bundle: Bundle) -> Finding:
-    """reports/comparison.json against judgments and final verdicts; a note where the bundle has no judges."""
+    """Check reports/comparison.json against judgments and final verdicts; a note if the bundle has no judges."""
     if bundle.judgments is None and bundle.comparison is None:
-        return noted("comparison", "This bundle was made without judges, so nothing is compared.")
+        return noted("comparison", "This bundle has no judges, so nothing is compared.")
     pairs = {(line["judge"], line["fingerprint"]) for line in bundle.judgments or []}
-    crowd = f"it is of {len(pairs):,} judges, and {MOST_JUDGES:,} are the most"
+    crowd = f"it compares {len(pairs):,} judges; the limit is {MOST_JUDGES:,}"
     strange = [(crowd, "judges/judgments.jsonl")] if len(pairs) > MOST_JUDGES else []
     if strange := [*strange, *_judged_in_no_run(bundle)]:
         return _not_computed("comparison", strange)
     if wrong := _miscounted(bundle):
-        others = f" So it is with {len(wrong) - 1} more." if len(wrong) > 1 else ""
-        says = f"Not the judgments count that should: {wrong[0][0]}.{others}"
+        others = f" The same applies to {len(wrong) - 1} more." if len(wrong) > 1 else ""
+        says = f"Not the required judgments count: {wrong[0][0]}.{others}"
         return failed("comparison", says, [place for _, place in wrong])
     recomputed = recompute_comparison(bundle)
     if not recomputed["judges"] and bundle.comparison in (None, recomputed):
@@ -58,7 +58,7 @@ def comparison_finding(bundle: Bundle) -> Finding:
 
 
 def _not_computed(name: str, strange: list[Violation]) -> Finding:
-    says = f"Nothing can be computed of this: {strange[0][0]}."
+    says = f"Nothing can be computed from this: {strange[0][0]}."
     return failed(name, says, [place for _, place in strange])
 
 
@@ -66,7 +66,7 @@ def _crowded(bundle: Bundle) -> Violations:
     slots = {(line["facts"]["task_id"], line["facts"]["slot"]) for line in bundle.labels}
     for task_id, taken in Counter(task_id for task_id, _ in sorted(slots)).items():
         if taken > MOST_LABELS:
-            yield f"{task_id} has {taken} labels, and {MOST_LABELS} are the most that a trajectory has", task_id
+            yield f"{task_id} has {taken} labels; the limit is {MOST_LABELS}", task_id
 
 
 # --- comparing two documents -----------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Differences:
                 self.compare(f"{place}[{_name_entry(other, number)}]", one, other)
         elif not isinstance(recomputed, (dict, list)):
             self.numbers += _is_number(recomputed)
-            # Numbers to `EXACT`, counts and everything else as they are; true is not 1.
+            # Floats are compared to `EXACT`, counts and everything else exactly; true is not 1.
             same = type(stated) is type(recomputed) and stated == recomputed
             if isinstance(recomputed, float) and _is_number(stated):
                 same = isclose(stated, recomputed, rel_tol=EXACT, abs_tol=EXACT)
@@ -120,7 +120,7 @@ class Differences:
             self.add(place or "it", f"is {_show(stated)}, and should be {_show(recomputed)}")
 
     def _compare_keys(self, place: str, stated: dict[str, Any], recomputed: dict[str, Any]) -> None:
-        """The ends of an interval are two keys of a figure, which are compared together."""
+        """Compare two objects. The ends of an interval are two keys of a figure and are compared together."""
         ends, within = recomputed.get("low"), f"{place}." if place else ""
         for key, value in recomputed.items():
             if key not in stated:
@@ -129,7 +129,7 @@ class Differences:
             elif not (isinstance(ends, Ends) and key in ("low", "high")):
                 self.compare(f"{within}{key}", stated[key], value)
         for key in (key for key in stated if key not in recomputed):
-            self.add(f"{within}{_shorten(key)}", "does not belong there")
+            self.add(f"{within}{_shorten(key)}", "does not belong here")
         if isinstance(ends, Ends) and "low" in stated and "high" in stated:
             both = [stated["low"], stated["high"]]
             self._compare_interval(place, None if both == [None, None] else both, ends)
@@ -183,11 +183,11 @@ def _shorten(text: str) -> str:
 
 # --- reports/comparison.json again -----------------------------------------------------------------------------------
 
-OF_ROWS = 2000  # resamples behind the intervals of a row
+OF_ROWS = 2000  # resamples for the intervals of a row
 SUCCEEDED, DID_NOT, UNSCORED, ERROR, UNJUDGED = "success", "no", "unscored", "error", "nothing"  # answers by a judge
 
 JudgeKey = tuple[str, str]  # name with version, and fingerprint
-Crossed = Counter[tuple[int, str]]  # how many decided cases people, and the judge, say this of
+Crossed = Counter[tuple[int, str]]  # number of decided cases by final verdict and answer of the judge
 
 
 def recompute_comparison(bundle: Bundle) -> Document:
@@ -202,22 +202,22 @@ def recompute_comparison(bundle: Bundle) -> Document:
 
 
 def _judge_order(key: JudgeKey) -> tuple[Any, ...]:
-    """By name, and of one name the newest version first."""
+    """Return a sort key: by name, then the newest version first."""
     name, _, version = key[0].partition("@")
     return numbers.natural_order(name), -int(version[:9]) if version.isdecimal() else 0, key
 
 
 def _judge_beside_people(key: JudgeKey, lines: Sequence[Document], name: str, final: dict[str, int]) -> Document:
-    """The row that leaves out what people call not executable, and the row to which that is no success."""
+    """Return two rows: one without cases that people judged not executable, and one that counts them as no success."""
     answers: dict[str, str] = {}
-    for line in sorted(lines, key=lambda line: not line["error"]):  # a judgment outweighs a failure to make one
+    for line in sorted(lines, key=lambda line: not line["error"]):  # a judgment replaces an error
         verdict = SUCCEEDED if line["verdict"] == SUCCESS else DID_NOT
         answers[line["task_id"]] = verdict if line["verdict"] is not None else ERROR if line["error"] else UNSCORED
     crossed = Counter((verdict, answers.get(task_id, UNJUDGED)) for task_id, verdict in final.items())
     apart = Counter({cell: times for cell, times in crossed.items() if cell[0] != NOT_EXECUTABLE})
     excluded = sum(crossed.values()) - sum(apart.values())
     rows = [_row_of_judge(name, "excluded", apart, excluded)] if final else []
-    # Where nothing is left out, the figures of the other rule are the same.
+    # If nothing is excluded, both rules give the same figures.
     others = [_row_of_judge(name, "not_success", crossed, 0)] if excluded else rows
     rows += [{**row, "human_label_2": "not_success"} for row in others]
     not_stated = sum(line.get("status_not_stated", False) and line["task_id"] in final for line in lines)
@@ -255,7 +255,7 @@ def _row_of_judge(name: str, rule: str, crossed: Crossed, excluded: int) -> Docu
 
 
 def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
-    """Every figure of a row by its name; success is positive. Each is undefined where it would be divided by 0.
+    """Return every figure of a row by its name; success is positive. A figure with denominator 0 is undefined.
 
     Source: Powers (2011), Journal of Machine Learning Technologies 2, 37-63.
     """
@@ -286,18 +286,21 @@ def figures_of_cells(tp: int, fp: int, tn: int, fn: int) -> dict[str, Document]:
 
 
 def _judged_in_no_run(bundle: Bundle) -> Violations:
-    """Judgments whose run is not in runs.jsonl, or is one of another judge."""
+    """Report judgments whose run is not in runs.jsonl, or belongs to another judge."""
     runs = {line["run"]: (f"{line['judge']}@{line['version']}", line["fingerprint"]) for line in bundle.runs or []}
     for line in bundle.judgments or []:
         if runs.get(line["run"]) != (line["judge"], line["fingerprint"]):
-            yield f"{line['task_id']} was judged in run {line['run']}, which is no run of that judge", line["task_id"]
+            yield (
+                f"{line['task_id']} was judged in run {line['run']}, which is not a run of that judge",
+                line["task_id"],
+            )
 
 
 def _miscounted(bundle: Bundle) -> list[Violation]:
-    """Tasks of which other judgments count than the rule says.
+    """Return the tasks whose counting judgments differ from the rule.
 
-    Of a judge and a task counts the lowest repetition of its newest run that has a judgment of it; where no run has
-    one, the lowest imported one; where nothing has, the failures.
+    For a judge and a task, the lowest repetition of the newest run with a judgment counts; without one, the lowest
+    imported one; without any judgment, the errors.
     """
     imported = {line["run"] for line in bundle.runs or [] if is_imported_run(line)}
     lines: dict[tuple[str, str, str], list[Document]] = defaultdict(list)

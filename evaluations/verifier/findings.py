@@ -1,4 +1,4 @@
-"""Results of checks: findings, the violations that they report, and text of a bundle as it can be shown."""
+"""Results of checks: findings, the violations that they report, and their texts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from evaluations.verifier.rules import CLAIMS, OTHER_CHECKS
 
 TITLES = CLAIMS | OTHER_CHECKS
-MOST_PLACES = 20  # of a failure that are named; the sentence has the number of all of them
-MOST_NOTED = 10_000  # places of a note: as a rule all of them, and never more than claims.json takes
-TOLD = 3  # violations that are told in full; the others are counted, and named by their places
-ITEM = "- "  # before each thing in a text that tells of several kinds; no text of a bundle begins a line
+MOST_PLACES = 20  # of a failure that are listed; the sentence states the total
+MOST_NOTED = 10_000  # places of a note: usually all of them, and never more than claims.json accepts
+TOLD = 3  # violations that are reported in full; the others are counted, and listed by place
+ITEM = "- "  # before each item in a text of several kinds; text of a bundle never begins a line
 
-Violation = tuple[str, str]  # a sentence that contradicts a claim, and the task, person, file or event (``#7``) where
+Violation = tuple[str, str]  # a sentence that contradicts a claim, and its task, person, file or event (``#7``)
 Violations = Iterable[Violation]
 
 
 class Result(Enum):
-    """``note`` is something to know: it proves nothing wrong, or could not be checked here."""
+    """Result of a check. A ``note`` does not prove an error, or could not be checked here."""
 
     PASS = "pass"  # noqa: S105 - a result, not a password
     FAIL = "fail"
@@ -54,7 +54,7 @@ def failed(name: str, says: str, places: Iterable[str] = ()) -> Finding:
 
 
 def conclude(claim: str, good: str, violations: Violations, bad: str = "") -> Finding:
-    """The finding of a claim; ``bad`` sums up the violations. Of very many only the first are kept in memory."""
+    """Return the finding of a claim; ``bad`` sums up the violations. Only the first of many stay in memory."""
     number = 0
     first: list[str] = []
     places: dict[str, None] = {}
@@ -66,15 +66,15 @@ def conclude(claim: str, good: str, violations: Violations, bad: str = "") -> Fi
             places.setdefault(place)
     if not number:
         return passed(claim, good)
-    told = " ".join(first) if number <= TOLD else f"{number} things are wrong. The first: {' '.join(first)}"
+    told = " ".join(first) if number <= TOLD else f"{number} problems. The first: {' '.join(first)}"
     return failed(claim, f"{bad} {told}".strip(), places)
 
 
-Kinds = list[tuple[str, list[str]]]  # what a kind is called, and what is told of it
+Kinds = list[tuple[str, list[str]]]  # the name of a kind, and its items
 
 
 def format_kinds(sentence: str, kinds: Kinds) -> str:
-    """A sentence, then a line for each kind and one below it for each thing, so that no kind hides another one."""
+    """Return a sentence, then a line for each kind with a line for each of its items, so that no kind is hidden."""
     lines = [sentence]
     for kind, told_of in kinds:
         lines += [f"{kind}:", *(f"{ITEM}{each}" for each in told_of)]
@@ -82,7 +82,7 @@ def format_kinds(sentence: str, kinds: Kinds) -> str:
 
 
 def parse_kinds(says: str) -> tuple[str, Kinds]:
-    """The sentence and the kinds of a text of `format_kinds`; any other text is a sentence without kinds."""
+    """Return the sentence and the kinds of a text of `format_kinds`; any other text is a sentence without kinds."""
     sentence, *lines = says.split("\n")
     kinds: Kinds = []
     for line in lines:
@@ -94,10 +94,10 @@ def parse_kinds(says: str) -> tuple[str, Kinds]:
 
 
 def plural(number: int, one: str, more: str = "") -> str:
-    """A number with its noun: "1 draw", "2 draws"; ``more`` where the plural is not ``one`` with an s."""
+    """Return a number with its noun: "1 draw", "2 draws"; ``more`` is the plural if it is not ``one`` with an s."""
     return f"{number:,} {one if number == 1 else more or one + 's'}"
 
 
 def all_of(number: int, one: str, more: str) -> str:
-    """Everything of a kind with its verb: "The only head is", "All 2 heads are"."""
+    """Return a subject for all of a kind, with its verb: "The only head is", "All 2 heads are"."""
     return f"The only {one}" if number == 1 else f"All {number:,} {more}"

@@ -14,14 +14,14 @@ from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, is_imported_run
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
 THEIR_WORD = (
-    "That these judges said this of these trajectories stays the submitter's word, as does the wording of reasons. No "
-    "final verdict rests on them."
+    "Only the submitter states that these judges gave these judgments, and what their reasons say. No "
+    "final verdict depends on them."
 )
 RUN_STARTED, RUN_STOPPED, RUN_RETRIED = "judge_run_started", "judge_run_stopped", "judge_run_retried"
 RUN_FINISHED, RUN_CANCELLED = "judge_run_finished", "judge_run_cancelled"
 RUN_ENDS = (RUN_FINISHED, RUN_CANCELLED)
 AT_WORK = ("open", "paused", "stopped")
-# In which states the product lets an event happen, and the state after it; "" where it stays as it was.
+# States in which the product allows an event, and the state after it; "" if it does not change.
 RUN_STEPS = {
     "judge_run_paused": (("open",), "paused"),
     "judge_run_resumed": (("paused", "stopped"), "open"),
@@ -30,21 +30,20 @@ RUN_STEPS = {
     RUN_FINISHED: (AT_WORK, "finished"),
     RUN_CANCELLED: (AT_WORK, "cancelled"),
 }
-NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS = "unscored", "failed", "waiting"  # beside verdicts, in what an end counts
-OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # what runs have that were not imported
+NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS = "unscored", "failed", "waiting"  # counted at an end, in addition to verdicts
+OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # fields of runs that were not imported
 RUN_FACTS = ("task_id", "repetition", "verdict", "error", "score", "judged_at")
-JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # a fingerprint has, beside prompts
-CLOCKS_APART = 300.0  # seconds that the clocks of a worker and of the machine that writes an event may differ
+JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # in a fingerprint, with prompts
+CLOCKS_APART = 300.0  # seconds by which the clocks of a worker and of the machine that writes an event may differ
 RUNS_NAMED = 5  # in a note
 
-Counts = Counter[str]  # how many items of a run came to what: "0", "1", "2", and the three above
+Counts = Counter[str]  # number of items of a run by outcome: "0", "1", "2", and the three above
 
 
 @dataclass
 class RecordedRun:
-    """A run by its events, of which ``start`` is the first. ``state`` is open, paused, stopped, finished or cancelled;
-    of one that has ended ``end`` is the last event that says so, and ``digest`` that of its judgments, None in chains
-    that are older than it.
+    """A run by its events; ``start`` is the first one. ``state`` is open, paused, stopped, finished or cancelled.
+    After an end, ``end`` is the last event of it, and ``digest`` that of the judgments, None in older chains.
     """
 
     start: Document
@@ -69,14 +68,14 @@ class RecordedRun:
             self.end, self.digest = event, get_text(event["payload"], "judgments")
 
     def lasted(self, at: str | None) -> bool:
-        """A worker can have written this time; an unknown one contradicts nothing."""
+        """Return whether a worker can have written this time; an unknown time is possible."""
         before = seconds_between(at, self.start["at"])
         after = seconds_between(self.end["at"], at) if self.end else None
         return (before or 0) <= CLOCKS_APART and (after or 0) <= CLOCKS_APART
 
 
 def judgments_findings(bundle: Bundle) -> list[Finding]:
-    """The check; nothing for a bundle without judges of which the chain tells nothing either."""
+    """Return the findings; none if neither the bundle nor the chain has judge runs (apart from tests)."""
     recorded, violations = recorded_runs(bundle.events)
     has_judges = bundle.judgments is not None or bundle.comparison is not None
     if has_judges:
@@ -91,8 +90,8 @@ def judgments_findings(bundle: Bundle) -> list[Finding]:
     if has_judges:
         return [_count(bundle, recorded)]
     number = sum(not run.test for run in recorded.values())
-    of_how_many = f"{plural(number, 'run')} of judges, tests left out"
-    says = f"The bundle was made without judges, and the chain tells of {of_how_many}."
+    of_how_many = f"{plural(number, 'run')} of judges, without tests"
+    says = f"The bundle has no judges, and the chain records {of_how_many}."
     return [noted("judgments", says)] if number else []
 
 
@@ -106,18 +105,18 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     if open_ones := [line["run"] for line in started if line["state"] not in ("finished", "cancelled")]:
         counting = sum(line["run"] in open_ones and line["counts"] for line in bundle.judgments or [])
         whose = f"{_name_runs(open_ones)} neither finished nor {'was' if len(open_ones) == 1 else 'were'} cancelled"
-        says = f"{whose}: nothing holds what is said of their judgments to the chain, and {counting} of them count."
+        says = f"{whose}: the chain does not fix their judgments, and {counting} of them count."
         more.append(says)
     if numbers := [line["run"] for line in bundle.runs or [] if line["withheld"]]:
-        why = "an address or a path was taken out, so nobody can compare the fingerprint of the judge"
+        why = "an address or a path was removed, so the fingerprint of the judge cannot be checked"
         more.append(f"Of {_name_runs(numbers)} {why}.")
     if total and inside == total and not more:
         good = f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest."
         return passed("judgments", f"{good} {THEIR_WORD}")
     says = (
-        f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, and "
-        f"{total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of runs that did not "
-        "end, or ended before the chain recorded what came of them."
+        f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, "
+        f"and {total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of "
+        "runs that did not end, or that ended before the chain recorded results."
     )
     return noted("judgments", " ".join([says, *more, THEIR_WORD]))
 
@@ -128,15 +127,15 @@ def _name_runs(numbers: list[Any]) -> str:
 
 
 def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[Violation]]:
-    """The runs in the order in which they started, by the number that events have for them, and what is wrong."""
+    """Return the runs in the order of their start, by their number in events, and the violations."""
     runs: dict[int, RecordedRun] = {}
     violations: list[Violation] = []
-    with_digests: set[str] = set()  # kinds of events of which one had a digest
+    with_digests: set[str] = set()  # kinds of events that had a digest before
     for event in (event for event in events if event["kind"] in JUDGE_RUNS):
         kind, payload, place = event["kind"], event["payload"], event_place(event)
         number = get_integer(payload, "run")
         if number is None or (number in runs) == (kind == RUN_STARTED):
-            violations.append((f"Event {place} ({kind}) is of no run, or of one that was started twice.", place))
+            violations.append((f"Event {place} ({kind}) belongs to no run, or to one that was started twice.", place))
             continue
         if "judgments" in payload:
             with_digests.add(kind)
@@ -145,7 +144,7 @@ def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[
         if kind == RUN_STARTED:
             runs[number] = RecordedRun(event)
             if not runs[number].items:
-                violations.append((f"Event {place} starts a run of no trajectories, or of no repetitions.", place))
+                violations.append((f"Event {place} starts a run without trajectories or repetitions.", place))
         else:
             violations += ((f"Event {place} {says}.", place) for says in _impossible_event(runs[number], event))
             runs[number].follow(event)
@@ -154,27 +153,27 @@ def recorded_runs(events: list[Document]) -> tuple[dict[int, RecordedRun], list[
 
 def _impossible_event(run: RecordedRun, event: Document) -> Iterator[str]:
     kind, payload, start = event["kind"], event["payload"], run.start["payload"]
-    # An event of a run that stopped names no more than the judge.
+    # The event of a stopped run names only the judge.
     names = [name for name in ("judge", "fingerprint", "test") if name in payload or kind != RUN_STOPPED]
     if any(payload.get(name) != start.get(name) for name in names):
-        yield f"is of another judge than event {event_place(run.start)}, or only one of the two is of a test"
+        yield f"names another judge than event {event_place(run.start)}, or only one of the two is a test"
     if run.state not in RUN_STEPS[kind][0]:
-        yield "ends a run that had ended" if kind in RUN_ENDS else f"({kind}) is of a run that was {run.state}"
+        yield "ends a run that had ended" if kind in RUN_ENDS else f"({kind}) belongs to a run that was {run.state}"
     if kind in RUN_ENDS:
         counts = _read_counts(event)
         if counts is None or counts.total() != run.items:
             yield "does not count as many items as its run has"
         elif kind == RUN_FINISHED and counts[WAITING_ITEMS]:
-            yield "finishes a run in which something waits"
+            yield "finishes a run with waiting items"
     if kind == RUN_RETRIED:
         again = get_integer(payload, "items") or 0
         before = None if run.end is None else _read_counts(run.end)
         if again < 1 or (before is not None and again != before[FAILED_ITEMS]):
-            yield f"tries {show(again)} items again, which is not how many had failed"
+            yield f"retries {show(again)} items, which is not the number of failed items"
 
 
 def _read_counts(event: Document) -> Counts | None:
-    """Numbers of items by their outcome in an event of an end; None where it does not say it."""
+    """Return the number of items by outcome in an end event; None if it does not state it."""
     payload = event["payload"]
     verdicts = payload.get("verdicts")
     if not isinstance(verdicts, dict) or not {"0", "1", "2"} >= verdicts.keys():
@@ -194,50 +193,50 @@ def _runs_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Vio
     for line in lines:
         number, which = line["event_run"], f"Run {show(line['run'])} is"
         if is_imported_run(line) and any(line[name] is not None for name in OF_RUNS_HERE):
-            yield f"{which} said to be imported, and has times, repetitions or events.", _run_place(line["run"])
+            yield f"{which} marked as imported, and has times, repetitions or events.", _run_place(line["run"])
         elif not is_imported_run(line) and number is None:
-            yield f"{which} {show(line['state'])}, and there is no event of it.", _run_place(line["run"])
+            yield f"{which} {show(line['state'])}, without an event.", _run_place(line["run"])
         elif number is not None:
             yield from ((says, _run_place(line["run"])) for says in _run_unlike_events(line, recorded.get(number)))
-        # Everything that decides what a judge says is in its fingerprint.
+        # The fingerprint covers everything that determines the judgments.
         facts = {name: line[name] for name in JUDGE_FACTS} | {"prompts": line["prompts_digest"]}
         if not line["withheld"] and try_digest(facts) != line["fingerprint"]:
-            says = f"Run {show(line['run'])} says of its judge {show(line['judge'])} what its fingerprint does not."
+            says = f"The judge {show(line['judge'])} of run {show(line['run'])} does not match its fingerprint."
             yield says, _run_place(line["run"])
     there = {line["event_run"] for line in lines}
     for number, run in recorded.items():
         if not run.test and number not in there:
-            yield f"The run of event {event_place(run.start)} is not in runs.jsonl.", event_place(run.start)
+            yield f"The run of event {event_place(run.start)} is missing from runs.jsonl.", event_place(run.start)
 
 
 def _run_unlike_events(line: Document, run: RecordedRun | None) -> list[str]:
     whose, finished_at = f"Run {show(line['run'])} ({show(line['judge'])})", line["finished_at"]
     if run is None or run.test:
-        return [f"{whose} is none that the events tell of."]
+        return [f"{whose} has no events."]
     judge, event = line["judge"] if line["version"] == 1 else f"{line['judge']}@{line['version']}", run.start["payload"]
     recorded = (get_text(event, "judge"), get_text(event, "fingerprint"))
     state = "open" if line["state"] in ("waiting", "running") else line["state"]
     ended = run.end["at"] if run.state == state == "finished" and run.end else None
     early, number, began = run.state == state != "finished", show(line["repeat"]), event_place(run.start)
     says = (
-        (recorded != (judge, line["fingerprint"]), "is of another judge than its events"),
-        (run.state != state, f"is {show(line['state'])}, and by its events it is {run.state}"),
+        (recorded != (judge, line["fingerprint"]), "names another judge than its events"),
+        (run.state != state, f"is {show(line['state'])}, but {run.state} by its events"),
         (ended and not same_time(finished_at, ended, TOLERANCE), "finished at another time than its event"),
-        (early and finished_at is not None, f"is {show(line['state'])}, and has a time at which it finished"),
-        (line["repeat"] != run.repetitions, f"has {number} repetitions, and event {began} says otherwise"),
+        (early and finished_at is not None, f"is {show(line['state'])}, and has a finish time"),
+        (line["repeat"] != run.repetitions, f"has {number} repetitions, unlike event {began}"),
         (not run.lasted(line["started_at"]), "began before its first event, or after its last"),
     )
     return [f"{whose} {what}." for holds, what in says if holds]
 
 
 def _runs_out_of_order(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
-    """Of two runs the one with the higher number counts: they are numbered as they started, imported ones last."""
+    """Check that runs are numbered in the order of their start, imported ones last: of two, the higher one counts."""
     order = {number: position for position, number in enumerate(recorded)}
     last, before = -1, ""
     for line in sorted(bundle.runs or [], key=lambda line: line["run"]):
         own = len(order) if is_imported_run(line) else order.get(line["event_run"])
         if own is not None and own < last:
-            says = f"Run {show(line['run'])} started before run {before}, or is none that was imported as that one."
+            says = f"Run {show(line['run'])} started before run {before}, or was not imported as that run."
             yield says, _run_place(line["run"])
         elif own is not None:
             last, before = own, show(line["run"])
@@ -252,7 +251,7 @@ def _run_place(run: object) -> str:
 
 
 def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Violations:
-    """Runs of which other judgments are here than when they ended last, by the digest or by how many there are."""
+    """Report runs whose judgments differ, by digest or by number, from those at their last end."""
     made: dict[Any, list[Document]] = defaultdict(list)
     for line in bundle.judgments or []:
         made[line["run"]].append({name: line[name] for name in RUN_FACTS})
@@ -263,21 +262,21 @@ def _judgments_unlike_events(bundle: Bundle, recorded: dict[int, RecordedRun]) -
         facts.sort(key=lambda fact: (fact["task_id"], fact["repetition"]))
         whose = f"The judgments of run {show(line['run'])} ({show(line['judge'])})"
         if run.digest is not None and try_digest(facts) != run.digest:
-            says = f"{whose} are not those that event {event_place(run.end)} has the digest of."
+            says = f"{whose} do not match the digest in event {event_place(run.end)}."
             yield says, _run_place(line["run"])
         elif not _is_as_counted(facts, run, run.end):
-            yield f"{whose} are not as many as event {event_place(run.end)} counts.", _run_place(line["run"])
+            yield f"{whose} do not have the number in event {event_place(run.end)}.", _run_place(line["run"])
 
 
 def _is_as_counted(facts: list[Document], run: RecordedRun, end: Document) -> bool:
-    """As many judgments have each outcome as an event counts.
+    """Return whether the judgments have the outcomes that an event counts.
 
-    Before cancellations had a digest, workers stored what was ready when the run was cancelled: those judgments are as
-    late as the event, and as many as were waiting.
+    Before cancellations had a digest, workers stored judgments that were ready when the run was cancelled. These have
+    the time of the event, and their number is at most that of waiting items.
     """
     stated, all_of_it = _read_counts(end), _count_facts(facts, run.items)
     if stated is None:
-        return True  # which is told already
+        return True  # which is reported already
     if run.state != "cancelled" or run.digest is not None:
         return +stated == all_of_it
     early = [fact for fact in facts if (seconds_between(fact["judged_at"], end["at"]) or 0) > CLOCKS_APART]
@@ -303,15 +302,15 @@ def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Viola
     seen: set[tuple[int, str, int]] = set()
     unknown = Counter(line["run"] for line in bundle.judgments or [] if line["run"] not in runs)
     for number, times in unknown.items():
-        yield f"{plural(times, 'judgment')} of run {show(number)}, which there is not.", _run_place(number)
+        yield f"{plural(times, 'judgment')} of run {show(number)}, which does not exist.", _run_place(number)
     for line in (line for line in bundle.judgments or [] if line["run"] in runs):
         of = runs[line["run"]]
         key = line["run"], line["task_id"], line["repetition"]
         run = recorded.get(of["event_run"])
         problems = (
-            (line["task_id"] not in tasks, "there is no trajectory of that task"),
-            (key in seen, "it is there twice"),
-            (run and not run.lasted(line["judged_at"]), "it was made before its run started, or after it ended"),
+            (line["task_id"] not in tasks, "no trajectory has that task"),
+            (key in seen, "it occurs twice"),
+            (run and not run.lasted(line["judged_at"]), "it was given before its run started, or after it ended"),
         )
         problem = judgment_problem(line, of) or next((says for holds, says in problems if holds), None)
         seen.add(key)
@@ -321,14 +320,14 @@ def _impossible_lines(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Viola
 
 
 def judgment_problem(line: Document, run: Document) -> str | None:
-    """Why a line of judgments.jsonl cannot be one of this line of runs.jsonl."""
+    """Return why a line of judgments.jsonl cannot belong to this line of runs.jsonl, or None."""
     most = line["repetition"] if run["repeat"] is None else run["repeat"]
     if not 1 <= line["repetition"] <= most:
-        return "there is no such repetition"
+        return "this repetition does not exist"
     if line["error"]:
         stated = [name for name in ("verdict", "reason", "score", "judged_at") if line[name] is not None]
         if is_imported_run(run):
-            return "it failed in no run"
+            return "it failed, without a run"
         stated += ["status"] if line.get("status_not_stated") else []
         return f"it failed and has a {stated[0]}" if stated else None
     if line["judged_at"] is None:
@@ -336,5 +335,5 @@ def judgment_problem(line: Document, run: Document) -> str | None:
     if line.get("status_not_stated") and line["verdict"] is None:
         return "its status is not stated, and it has no verdict"
     if (line["verdict"] is None) != bool(line["reason"]):
-        return "it has both a verdict and a reason for none, or neither"
+        return "it must have either a verdict or a reason for none"
     return None

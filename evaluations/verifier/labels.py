@@ -1,4 +1,4 @@
-"""Claims about people and what they wrote: `annotators`, `roles` and `reasons`."""
+"""Claims about people, and about their labels and adjudications: `annotators`, `roles` and `reasons`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Tasks = dict[tuple[str, int], Document]
 
 
 def annotators_claim(bundle: Bundle, history: History) -> Finding:
-    """Three different annotators a trajectory, by the rows and by the events, and nobody beyond the slots."""
+    """Check that each trajectory has three different annotators, by rows and by events, and no more than its slots."""
     required = bundle.submission["required_labels"]
     violations = []
     if required < MINIMUM_LABELS:
-        says = f"The submission asks for {show(required)} labels; the protocol for {MINIMUM_LABELS}."
+        says = f"The submission requires {show(required)} labels; the protocol requires {MINIMUM_LABELS}."
         violations.append((says, "submission.json"))
     labelled: dict[str, set[str]] = {}
     roles = _roles(bundle)
@@ -51,7 +51,7 @@ def _roles(bundle: Bundle) -> dict[str, str]:
 
 
 def roles_claim(bundle: Bundle, history: History) -> Finding:
-    """One role a person, in people.json, in the events, and in what they did."""
+    """Check that each person has one role in people.json, in the events, and in their actions."""
     violations = [*_two_roles(bundle, history), *_acting_rows(bundle), *_acting_events(bundle, history)]
     number = Counter(person["role"] for person in bundle.people)
     people = ", ".join(plural(number[role], role) for role in (ANNOTATOR, ADJUDICATOR, MAINTAINER))
@@ -66,7 +66,7 @@ def _two_roles(bundle: Bundle, history: History) -> Violations:
             yield f"people.json has {show(name)} twice.", name
         roles[name] = role
         if not name.startswith(rules.LETTERS.get(role, "?")):
-            yield f"{show(name)} is {show(role)}, and no {show(role)} is called so.", name
+            yield f"{show(name)} is {show(role)}, which is not a pseudonym of {show(role)}.", name
     given: dict[str, str] = {}
     for moment in history.of("member_added"):
         member, role = get_text(moment.payload, "member") or "", get_text(moment.payload, "role") or ""
@@ -97,18 +97,18 @@ def _acting_events(bundle: Bundle, history: History) -> Violations:
     for moment in history.moments:
         allowed = rules.ACTORS.get(moment.kind, ())
         if moment.kind == "member_deactivated" and moment.payload.get("member") == moment.actor:
-            continue  # everybody may leave
+            continue  # every member may leave
         if allowed and roles.get(moment.actor, rules.NOBODY if not moment.actor else None) not in allowed:
             who, place = roles.get(moment.actor, "nobody of people.json"), moment.event_place
             yield f"Event {place} is {moment.kind} by {show(moment.actor)}, who is {show(who)}.", place
 
 
 def reasons_claim(bundle: Bundle) -> Finding:
-    """Each label and adjudication, every revision, against the protocol of the submission."""
+    """Check every revision of each label and adjudication against the protocol of the submission."""
     tasks = {(task["task_id"], task["version"]): task for task in bundle.catalogue}
     lines = {line["task_id"]: line for line in bundle.trajectories}
     if _asks_for_too_much(bundle, tasks, lines):
-        says = "There are more labels and key points than can be held against each other."
+        says = "There are too many labels and key points to compare."
         return conclude("reasons", "", [(says, "catalogue.jsonl")])
     reopened = {(row["task_id"], row["revision"]) for row in bundle.reopenings}
     version = bundle.submission["protocol_version"]
@@ -117,7 +117,7 @@ def reasons_claim(bundle: Bundle) -> Finding:
         facts, of_label = row["facts"], "annotator" in row
         task_id = facts["task_id"]
         if (line := lines.get(task_id)) is None:
-            violations.append((f"There is no trajectory of {show(task_id)}, which was judged.", task_id))
+            violations.append((f"{show(task_id)} was judged and has no trajectory.", task_id))
             continue
         points = _key_points(tasks, line, facts["at"])
         lacks = [*_lacks(facts, line["steps"]), *_lacks_findings(facts, line["steps"], points)]
@@ -128,25 +128,25 @@ def reasons_claim(bundle: Bundle) -> Finding:
         # A maintainer's reopening has a reason of its own.
         asked = not of_label and (task_id, facts["revision"]) in reopened
         if facts["revision"] > 1 and not asked and is_blank(facts["revision_reason"]):
-            lacks.append("why it was revised")
+            lacks.append("a reason for the revision")
         who = row["annotator"] if of_label else row["adjudicator"]
-        violations += [(f"{show(who)} on {show(task_id)}: it lacks {lack}.", task_id) for lack in lacks]
+        violations += [(f"{show(who)} on {show(task_id)} lacks {lack}.", task_id) for lack in lacks]
     labels, adjudications = plural(len(bundle.labels), "label"), plural(len(bundle.adjudications), "adjudication")
     return conclude("reasons", f"{labels} and {adjudications} are complete.", violations)
 
 
 def _asks_for_too_much(bundle: Bundle, tasks: Tasks, lines: dict[str, Document]) -> bool:
-    """No honest bundle asks for hours of comparing."""
+    """Return whether the comparisons would take hours, which does not happen with an honest bundle."""
     points = {key: len(task["key_points"]) for key, task in tasks.items()}
     judged = [lines.get(row["facts"]["task_id"], {}) for row in bundle.labels + bundle.adjudications]
     return sum(points.get((line.get("task_id", ""), line.get("task_version", 0)), 0) for line in judged) > MOST_COMPARED
 
 
 def _protocol_stated(bundle: Bundle, version: int) -> Violations:
-    """protocol.json is the protocol of this submission, and not a softer one."""
+    """Check that protocol.json is the protocol of this submission, and not a less strict one."""
     stated = bundle.protocol
     if stated["version"] != version or stated["minimum_labels"] != MINIMUM_LABELS:
-        yield "protocol.json is of another version, or asks for other labels.", "protocol.json"
+        yield "protocol.json has another version, or requires another number of labels.", "protocol.json"
     for name, codes in rules.TERMS.items():
         if {term["code"] for term in stated[name]} != codes:
             yield f"protocol.json has other {name.replace('_', ' ')} than the protocol.", "protocol.json"
@@ -164,23 +164,23 @@ def _lacks(facts: Document, steps: int) -> list[str]:
     lacks = (
         (verdict not in rules.VERDICTS, "a verdict of 0, 1 or 2"),
         (failed and step is None and steps, "the step where it failed"),  # an answer without steps has none to name
-        (failed and step is not None and not 0 <= step < steps, "a failure step that there is"),
+        (failed and step is not None and not 0 <= step < steps, "an existing failure step"),
         (failed and failure_type not in rules.FAILURE_TYPES, "the type of the failure"),
-        (failed and not rules.FAILURE_TYPES.issuperset(further), "a further failure type that the protocol has"),
+        (failed and not rules.FAILURE_TYPES.issuperset(further), "a further failure type of the protocol"),
         (not failed and (step is not None or failure_type or further), "the failure that it describes"),
         (executed == (cause in rules.CAUSES) or (executed and cause), "a cause that fits its verdict"),
         (unexplained, "the reason why it is a success with an unmet key point"),
-        (any(not 0 <= each < steps for each in missing), "the step whose evidence is said to be missing"),
+        (any(not 0 <= each < steps for each in missing), "an existing step of missing evidence"),
         (is_blank(facts["reasoning"]), "reasoning"),
-        (longest > rules.REASONING_LIMIT, f"an end: a text is longer than {rules.REASONING_LIMIT} characters"),
+        (longest > rules.REASONING_LIMIT, f"a text of at most {rules.REASONING_LIMIT} characters"),
     )
     return [what for holds, what in lacks if holds]
 
 
 def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:
-    """The key points that the decision could speak about, and whether it had to.
+    """Return the key points that the decision may have a finding on, and whether it must.
 
-    It had to about those that were accepted and not retired then. Changes in the seconds around it may be either.
+    It must for those that were accepted and not retired then. Changes within `TOLERANCE` of it allow both.
     """
     task = tasks.get((line["task_id"], line["task_version"]))
     points: dict[str, bool] = {}
@@ -201,7 +201,7 @@ def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Ite
         yield "one finding for each key point: it has two"
     for text, finding, step in facts["findings"]:
         if text not in points:
-            yield f"a key point “{show(text)}” that the task had then"
+            yield f"a key point “{show(text)}” that the task had at that time"
         if finding not in rules.FINDINGS:
             yield "met, unmet or unclear as a finding"
         if (step is None and finding != "unclear" and steps) or (step is not None and not 0 <= step < steps):
@@ -209,10 +209,10 @@ def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Ite
 
 
 def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
-    """Version 2 of the protocol: the annotator did the task first."""
+    """Yield what the annotator's own attempt lacks: in version 2 of the protocol they do the task first."""
     attempt = facts.get("attempt")
     if (attempt is None) != (version < 2):
-        yield "the own attempt" if attempt is None else "the version of the protocol that asks for an own attempt"
+        yield "the own attempt" if attempt is None else "the version of the protocol that requires an own attempt"
     if attempt is None or version < 2:
         return
     could_do_it = facts["verdict"] != NOT_EXECUTABLE and attempt["path"] != rules.NOT_COMPARABLE
@@ -221,4 +221,4 @@ def _lacks_attempt(facts: Document, version: int) -> Iterator[str]:
     if is_blank(attempt["notes"]) or len(attempt["notes"]) > rules.REASONING_LIMIT:
         yield "notes of the own attempt"
     if attempt["path"] not in rules.PATHS:
-        yield "how the agent's way compares"
+        yield "the comparison with the agent's path"

@@ -1,4 +1,4 @@
-"""The command line: ``verify.py BUNDLE``. It prints ASCII only: no text of a bundle reaches a terminal as it is."""
+"""The command line ``verify.py BUNDLE``. It prints only ASCII: other characters of a bundle's text are escaped."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from evaluations.verifier.shapes import FORMAT
 from evaluations.verifier.signature import HEX_64, BadKeys, parse_keys
 from evaluations.verifier.values import Refused, escape
 
-LARGEST_GIVEN = 256 << 20  # bytes of a file that goes with the bundle
+LARGEST_GIVEN = 256 << 20  # bytes of a file that an option names
 LONGEST_SENTENCE = 2000  # characters of a sentence on a terminal
-LONGEST_LINE_BELOW = 400  # characters of one thing, or place, below a sentence
-TOLD_OF_A_KIND = 5  # things of one kind that a terminal shows
+LONGEST_LINE_BELOW = 400  # characters of an item or a place below a sentence
+TOLD_OF_A_KIND = 5  # items of one kind that a terminal shows
 EPILOG = (
-    "Exit code 0: nothing failed; 1: something did, or the bundle was refused; 2: wrong usage. Take this program from "
-    "somebody you trust rather than from the bundle that it checks."
+    "Exit code 0: nothing failed; 1: a check failed, or the bundle was rejected; 2: wrong usage. Get "
+    "this program from a source that you trust, not from the bundle that it checks."
 )
 # Output is ASCII; without this, quotation marks would be printed as escapes.
 PLAIN_QUOTES = str.maketrans({"“": '"', "”": '"', "‘": "'", "’": "'", "…": "..."})
@@ -34,13 +34,11 @@ WORDS = {Result.PASS: "passed", Result.FAIL: "failed", Result.NOTE: "noted"}
 
 
 class WrongUsage(Exception):
-    """The arguments make no sense; the message says why."""
+    """Invalid arguments; the message states why."""
 
 
 def main(argv: list[str], program: str = "") -> int:
-    """Check a bundle, print the findings, return the exit code. ``program`` is the file that runs, of which a bundle
-    has its own.
-    """
+    """Check a bundle, print the findings and return the exit code. ``program`` is the path of the running file."""
     parser = argparse.ArgumentParser(
         prog="verify.py", description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
     )
@@ -86,7 +84,7 @@ def format_findings(manifest: str, key: str, findings: list[Finding]) -> str:
         says, kinds = parse_kinds(finding.says)
         shown = escape(says.translate(PLAIN_QUOTES), LONGEST_SENTENCE)
         lines.append(f"{finding.result.value.upper()}  {escape(finding.name):<{width}}  {shown}")
-        # Every kind, however many there are of another one, with the first of its things; those name their places.
+        # Every kind is shown with its first items, even if another kind has many. Items name their places.
         for kind, told_of in kinds:
             lines.append(f"        {escape(f'{kind}:', LONGEST_LINE_BELOW)}")
             lines += [f"          {each}" for each in _first(told_of, TOLD_OF_A_KIND)]
@@ -123,14 +121,14 @@ class ProgressLine:
 
 
 def add_known_options(parser: argparse.ArgumentParser) -> None:
-    """Options with what the person who checks knows from elsewhere, which `read_given` reads."""
+    """Add the options for information from other sources, which `read_given` reads."""
     parser.add_argument("--keys", metavar="FILE|HEX", help="the submitter's published keys, or one public key in hex")
-    parser.add_argument("--anchors", metavar="FILE", help="heads of chains as they were published")
-    parser.add_argument("--chain", metavar="ID", help="the id of the chain, as you were told it before")
+    parser.add_argument("--anchors", metavar="FILE", help="published heads of chains")
+    parser.add_argument("--chain", metavar="ID", help="the chain id, from an earlier source")
     parser.add_argument(
-        "--head", dest="heads", action="append", metavar="HASH", help="a head of the chain that you kept; several times"
+        "--head", dest="heads", action="append", metavar="HASH", help="a head of the chain that you saved; repeatable"
     )
-    parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to be covered")
+    parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to check coverage")
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -138,7 +136,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 
 
 def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Given:
-    """Read what the `add_known_options` name; WrongUsage for a file that cannot be read, or is something else."""
+    """Read the values of `add_known_options`; raise WrongUsage for a file that cannot be read or parsed."""
     keys, anchors, tasks, chain, heads = (options[name] for name in ("keys", "anchors", "tasks", "chain", "heads"))
     try:
         return Given(
@@ -166,7 +164,7 @@ def _read_program(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read()
-    except OSError:  # also of no path: then the verify.py of a bundle is compared with nothing
+    except OSError:  # also if the path is empty; then the verify.py of the bundle is not compared
         return None
 
 
@@ -176,28 +174,28 @@ def _read_published(path: str) -> list[Any]:
     except Malformed as error:
         raise WrongUsage(f"--anchors {path} {error}.") from None
     if not values:
-        raise WrongUsage(f"--anchors {path} has no line that could be read ({torn} could not).")
+        raise WrongUsage(f"--anchors {path} has no valid line ({torn} invalid).")
     return values
 
 
 def _is_written_out(keys: str) -> bool:
-    """Keys are given as such, and not as the name of a file with them."""
+    """Return whether ``keys`` are keys and not the name of a file with keys."""
     is_key = bool(HEX_64.fullmatch(keys.strip().lower())) or keys.lstrip().startswith(("{", "["))
     return is_key and not os.path.exists(keys)  # noqa: PTH110
 
 
 def _read_text(option: str, path: str) -> str:
     if not os.path.exists(path):  # noqa: PTH110
-        or_key = ", and a public key is 64 hex digits" if option == "--keys" else ""
-        raise WrongUsage(f"{option} {path}: there is no such file{or_key}.")
+        or_key = ", and a public key has 64 hex digits" if option == "--keys" else ""
+        raise WrongUsage(f"{option} {path}: the file does not exist{or_key}.")
     if not os.path.isfile(path):  # noqa: PTH113
-        raise WrongUsage(f"{option} {path}: that is no file.")
+        raise WrongUsage(f"{option} {path}: this is not a file.")
     try:
         if os.path.getsize(path) > LARGEST_GIVEN:  # noqa: PTH202
             raise WrongUsage(f"{option} {path}: the file has more than {LARGEST_GIVEN:,} bytes.")
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
             return file.read()
     except UnicodeDecodeError:
-        raise WrongUsage(f"{option} {path}: the file is no text in UTF-8.") from None
+        raise WrongUsage(f"{option} {path}: the file is not UTF-8 text.") from None
     except OSError as error:
         raise WrongUsage(f"{option} {path}: the file cannot be read: {error.strerror}.") from None

@@ -1,8 +1,8 @@
-"""The figures of a report in plain Python, written apart from `evaluations.statistics`, which they are held against.
+"""The figures of a report in plain Python, independent of `evaluations.statistics`, whose results they check.
 
 docs/statistics.md has all formulas and when each is undefined (None here). Item u has m_u labels, n_uc of them of label
-c of k. Items with the same labels are one pattern, the counts (n_u1, ..., n_uk), and a `Patterns` says how many items
-look like that. An item is pairable with two labels or more.
+c of k. Items with the same labels are one pattern, the counts (n_u1, ..., n_uk), and `Patterns` has the number of items
+of each pattern. An item is pairable if it has two labels or more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluations.verifier.canonical import MOST_DIGITS
 
-RARE = 1e-8  # of one bound of an honest interval; a bundle has some hundred bounds
+RARE = 1e-8  # probability that one bound rejects an honest interval; a bundle has some hundred bounds
 TAIL = 0.025
 MOST_UNDEFINED = 0.01
 RARE_MISSING = 1e-5
@@ -33,7 +33,7 @@ Bounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Ends:
-    """Bounds of both ends of an interval. ``needed``: there must be one; ``allowed``: there may be one."""
+    """Bounds of both ends of an interval. ``needed``: the interval must exist; ``allowed``: it may exist."""
 
     low: Bounds = (inf, -inf)
     high: Bounds = (inf, -inf)
@@ -49,14 +49,14 @@ def is_within(number: float, bounds: Bounds) -> bool:
 
 
 class Resamples:
-    """Draws with replacement from cases of p kinds, ``times`` (p,) of each; all figures of the cases share them."""
+    """Draws with replacement from cases of p kinds, ``times`` (p,) per kind; all figures use the same draws."""
 
     def __init__(self, times: Sequence[int], seed: int = 0) -> None:
         self.times = list(times)
         self.seed = seed
 
     def ends(self, statistic: Statistic, theirs: int) -> Ends:
-        """``statistic`` makes a number, or None, of how often each kind was drawn (p,)."""
+        """Return the bounds; ``statistic`` computes a number or None from how often each kind was drawn (p,)."""
         if not sum(self.times):
             return NOWHERE
         own = [statistic(times) for times in self._draws]
@@ -72,26 +72,26 @@ class Resamples:
 
 
 def possible_ends(values: list[float], own: int, theirs: int) -> Ends:
-    """From the defined ones of ``own`` values where the ends of a bootstrap interval from ``theirs`` can be.
+    """Return bounds of the ends of a bootstrap interval of ``theirs`` values, from the defined ones of ``own`` values.
 
     An interval is the 2.5 and the 97.5 percentile of R values, resampled with NumPy's generator, which the standard
-    library does not have: it is checked by R' resamples of our own. The 2.5 percentile lies between the j-th and
+    library does not have. It is checked with R' resamples of our own. The 2.5 percentile lies between the j-th and
     (j + 1)-th smallest, j about R / 40. All orders of the R + R' values of one distribution are equally likely, so K,
     the number of ours below their j-th smallest, is negative hypergeometric:
-    P(K = k) = C(k + j - 1, k) C(R' - k + R - j, R' - k) / C(R + R', R'). Without its outermost values, of a probability
-    of `RARE`, it bounds where an honest end can be. Ties only make honest ends likelier. With R = R' = 2,000 an end may
+    P(K = k) = C(k + j - 1, k) C(R' - k + R - j, R' - k) / C(R + R', R'). K without its outermost values, which have a
+    probability of `RARE`, bounds an honest end. Ties only make honest ends likelier. With R = R' = 2,000 an end may
     lie between about our 0.5 and 6 percentile.
 
-    There is no interval where more than 1 % of the R values are undefined; how many of ours then are is bounded by the
-    same K, as if an undefined value were smaller than all others.
+    There is no interval if more than 1 % of the R values are undefined. The same K bounds the number of undefined
+    values among ours, as if an undefined value were smaller than all others.
     """
-    undefined = floor(MOST_UNDEFINED * theirs + 1e-9) + 1  # so many of theirs, or more, and there is no interval
+    undefined = floor(MOST_UNDEFINED * theirs + 1e-9) + 1  # with this many of theirs, or more, there is no interval
     fewest, most = ranks(own, theirs, undefined, RARE_MISSING)
     size, missing = len(values), own - len(values)
     if not values or missing > most or max(values) - min(values) < NO_WIDTH:
         return NOWHERE
     # The fewest and the most of our values that can lie beyond the end of an honest interval.
-    first = floor(TAIL * (ceil((1 - MOST_UNDEFINED) * theirs) - 1)) + 1  # with as many undefined as there can be
+    first = floor(TAIL * (ceil((1 - MOST_UNDEFINED) * theirs) - 1)) + 1  # with the most undefined values possible
     last = floor(TAIL * (theirs - 1)) + 2
     least, greatest = ranks(size, theirs, first)[0], ranks(size, theirs, last)[1]
     ordered = [-inf, *sorted(values), inf]
@@ -101,8 +101,8 @@ def possible_ends(values: list[float], own: int, theirs: int) -> Ends:
 
 @lru_cache(maxsize=1000)
 def ranks(own: int, theirs: int, place: int, rare: float = RARE) -> tuple[int, int]:
-    """The least and the greatest K, but for a probability of ``rare`` on either side: how many of ``own`` values are
-    below the ``place``-th smallest (from 1) of ``theirs``."""
+    """Return the least and the greatest K, except for a probability of ``rare`` on either side: the number of ``own``
+    values below the ``place``-th smallest (from 1) of ``theirs``."""
     probability = exp(
         lgamma(own + theirs - place + 1) - lgamma(theirs - place + 1) - lgamma(own + theirs + 1) + lgamma(theirs + 1)
     )
@@ -127,7 +127,7 @@ OUTCOMES_OF_LABELS = ("unanimous", "majority", "split")
 
 
 def patterns_of(items: Iterable[Sequence[int]], k: int = LABELS) -> dict[tuple[int, ...], int]:
-    """From the labels of each item, each from 0 to k - 1; items without a label are left out."""
+    """Return the patterns of items from their labels (0 to k - 1); items without a label are left out."""
     found = Counter(tuple(sorted(labels)) for labels in items if labels)
     return {tuple(labels.count(label) for label in range(k)): times for labels, times in sorted(found.items())}
 
@@ -137,13 +137,13 @@ def pairable_items(patterns: Patterns) -> int:
 
 
 def labels_compared(patterns: Patterns) -> list[int]:
-    """Counts of each label on pairable items: (k,), empty without a pattern."""
+    """Return the counts of each label on pairable items (k,), empty without a pattern."""
     paired = [(pattern, times) for pattern, times in patterns.items() if sum(pattern) > 1]
     return [sum(times * column[place] for column, times in paired) for place in range(_width(patterns))]
 
 
 def raw_agreement(patterns: Patterns) -> float | None:
-    """P = mean over the pairable u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)), two labels of one item being equal.
+    """Compute P = mean over pairable u of sum_c n_uc (n_uc - 1) / (m_u (m_u - 1)): two labels of an item being equal.
 
     Source: Fleiss (1971), Psychological Bulletin 76, 378-382; for varying m_u Gwet (2014), Handbook of Inter-Rater
     Reliability, 4th edition.
@@ -158,7 +158,7 @@ def raw_agreement(patterns: Patterns) -> float | None:
 
 
 def krippendorff_alpha(patterns: Patterns) -> float | None:
-    """1 - (n - 1) (n - sum_c o_cc) / (n^2 - sum_c n_c^2) for nominal labels, n = sum_c n_c of the pairable items.
+    """Compute 1 - (n - 1) (n - sum_c o_cc) / (n^2 - sum_c n_c^2), nominal labels, n = sum_c n_c of pairable items.
 
     Each pairable item adds n_uc (n_uc - 1) / (m_u - 1) to o_cc. Source: Krippendorff (2011), Computing Krippendorff's
     Alpha-Reliability.
@@ -176,7 +176,7 @@ def krippendorff_alpha(patterns: Patterns) -> float | None:
 
 
 def alpha_of_one_label(patterns: Patterns, label: int) -> float | None:
-    """`krippendorff_alpha` of one label against all others. Source: Krippendorff (2004), Content Analysis, 11.5."""
+    """Compute alpha of one label against all others. Source: Krippendorff (2004), Content Analysis, 11.5."""
     two: Counter[tuple[int, ...]] = Counter()
     for pattern, times in patterns.items():
         two[pattern[label], sum(pattern) - pattern[label]] += times
@@ -184,7 +184,7 @@ def alpha_of_one_label(patterns: Patterns, label: int) -> float | None:
 
 
 def fleiss_kappa(patterns: Patterns) -> float | None:
-    """(P - P_e) / (1 - P_e), P as in `raw_agreement`, P_e = sum_c p_c^2, p_c the mean of n_uc / m_u over all items.
+    """Compute (P - P_e) / (1 - P_e), P of `raw_agreement`, P_e = sum_c p_c^2, p_c the mean n_uc / m_u of all items.
 
     Source: Fleiss (1971), Psychological Bulletin 76, 378-382; Gwet (2014), Handbook of Inter-Rater Reliability.
     """
@@ -196,7 +196,7 @@ def fleiss_kappa(patterns: Patterns) -> float | None:
 
 
 def gwet_ac1(patterns: Patterns) -> float | None:
-    """(P - P_e) / (1 - P_e), P_e = sum_c p_c (1 - p_c) / (k - 1), P and p_c as in `fleiss_kappa`.
+    """Compute (P - P_e) / (1 - P_e), P_e = sum_c p_c (1 - p_c) / (k - 1), P and p_c as in `fleiss_kappa`.
 
     Source: Gwet (2008), British Journal of Mathematical and Statistical Psychology 61, 29-48.
     """
@@ -207,9 +207,9 @@ def gwet_ac1(patterns: Patterns) -> float | None:
 
 
 def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
-    """(p_o - p_e) / (1 - p_e), p_o the share of the diagonal of a table (k, k), p_e = sum_c (row share) (column share).
+    """Compute (p_o - p_e) / (1 - p_e) with p_o, the share of the diagonal of a table (k, k).
 
-    Source: Cohen (1960), Educational and Psychological Measurement 20, 37-46.
+    p_e = sum_c (row share) (column share). Source: Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
     rows = [sum(row) for row in table]
     columns = [sum(column) for column in zip(*table, strict=True)]
@@ -222,7 +222,7 @@ def cohen_kappa(table: Sequence[Sequence[int]]) -> float | None:
 
 
 def outcome_of_labels(labels: Sequence[int]) -> str:
-    """All labels of an item say the same (unanimous), more than half do (majority), or no more than half (split)."""
+    """Return whether all labels of an item are equal (unanimous), more than half (majority) or not (split)."""
     most = max(Counter(labels).values())
     if most == len(labels):
         return "unanimous"
@@ -242,7 +242,7 @@ def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
 
 
 def wilson_interval(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
+    """Return Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
 
     Source: Wilson (1927), JASA 22, 209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.
     """
@@ -254,7 +254,7 @@ def wilson_interval(hits: int, n: int) -> tuple[float, float]:
 
 
 def gap_figure(more: int, fewer: int, n: int) -> dict[str, Any]:
-    """(more - fewer) / n of two rates on the same n cases, with Agresti and Min's 95 % interval, within -1 to 1.
+    """Return (more - fewer) / n of two rates on the same n cases, with Agresti and Min's 95 % interval within -1 to 1.
 
     Half a case is added to each of the four cells. Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
     """
@@ -268,12 +268,12 @@ def gap_figure(more: int, fewer: int, n: int) -> dict[str, Any]:
 
 
 def hits_left(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
-    """``parts`` of cases left, hits and checked (> 0): the sum of left * hits / checked, with its 95 % interval.
+    """Return the sum of left * hits / checked over ``parts`` (left, hits, checked > 0), with its 95 % interval.
 
-    With one part the interval has every number r of hits among the u left that is not excluded by a tail of 2.5 %:
+    With one part the interval has every number r of hits among the u left that a tail of 2.5 % does not exclude:
     the hits in a draw of n out of n + u cases, k + r of them hits, are hypergeometric. The upper bound is then a
     quantile of the beta-binomial distribution of u trials with parameters k + 1 and n - k, the lower bound of the one
-    with k and n - k + 1. With several parts these are convolved. It is widened to hold the value.
+    with k and n - k + 1. With several parts these are convolved. It is widened to contain the value.
     Source: Buonaccorsi (1987), The American Statistician 41, 215-218; for several parts Fay, Proschan and Brittain
     (2015), Biometrics 71, 146-156.
     """
@@ -300,11 +300,11 @@ def _beta_binomial(trials: int, a: int, b: int) -> list[float]:
 
 
 def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
-    """Probabilities of the sum of independent counts: fixed-point numbers in cells of one long number, of which a
-    product convolves them, in far less time than cell by cell."""
+    """Return the probabilities of a sum of independent counts. Each list is packed as fixed-point cells of one long
+    integer: one product convolves them, in far less time than cell by cell."""
     if len(distributions) == 1:
         return distributions[0]
-    half = len(distributions) // 2  # in halves: a hostile bundle has a draw for each trajectory
+    half = len(distributions) // 2  # in halves: a hostile bundle may have a draw for each trajectory
     first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
     cells = len(first) + len(second) - 1
     one, other = (
@@ -315,7 +315,7 @@ def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
 
 
 def _first_beyond(probabilities: Sequence[float]) -> int:
-    """The place where the sum from the front first exceeds 2.5 %; exactly that is taken to exceed it."""
+    """Return the place where the sum from the front first exceeds 2.5 %; exactly 2.5 % counts as exceeding."""
     below = 0.0
     for place, each in enumerate(probabilities):
         if (below := below + each) > EXCLUDED_TAIL:
@@ -324,10 +324,10 @@ def _first_beyond(probabilities: Sequence[float]) -> int:
 
 
 def sum_of_rates(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
-    """As `hits_left`, by the formula of reports without a version, which takes the population for infinite.
+    """Return the same as `hits_left`, but by the formula of reports without a version (infinite population).
 
-    The distances of the sum from its bounds are the roots of the summed squares of those of its parts, each Wilson's
-    times its cases; within 0 to all cases. Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
+    The distance of each bound is the root of the summed squares of those of the parts, each Wilson's times its cases.
+    Bounds are within 0 and all cases. Source: Zou and Donner (2008), Statistics in Medicine 27, 1693-1702.
     """
     value, below, above = 0.0, [], []
     for cases, hits, checked in parts:
@@ -344,7 +344,7 @@ def _width(patterns: Patterns) -> int:
 
 
 def _label_shares(patterns: Patterns) -> list[float]:
-    """The mean over labelled items of each label's share of an item's labels; empty without one."""
+    """Return the mean over labelled items of each label's share of an item's labels; empty without such items."""
     labelled = [(pattern, times) for pattern, times in patterns.items() if times and sum(pattern)]
     items = sum(times for _, times in labelled)
     return [
@@ -364,13 +364,13 @@ def rate_figure(hits: int, n: int, why: str = NO_CASES, *, interval: bool = True
 
 
 def coefficient_figure(value: float | None, n: int, why: str, ends: Ends = NOWHERE) -> dict[str, Any]:
-    """``why`` there is no value, else the ``ends`` that its interval can have."""
+    """Return a figure: ``why`` states the reason for a missing value, ``ends`` bound the interval."""
     if value is None:
         return {"value": None, "low": None, "high": None, "n": n, "undefined": why}
     return {"value": float(value), "low": ends, "high": ends, "n": n}
 
 
 def natural_order(name: str) -> tuple[Any, ...]:
-    """A2 before A10, and never two names alike."""
+    """Return a sort key that puts A2 before A10 and differs for different names."""
     parts = re.split(r"(\d+)", name)
     return tuple(int(part[:MOST_DIGITS]) if odd % 2 else part.casefold() for odd, part in enumerate(parts)), name

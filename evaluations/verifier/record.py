@@ -1,4 +1,4 @@
-"""The claim `complete_record`: every row has its event with these very facts, every event its row."""
+"""The claim `complete_record`: every row has an event with the same facts, and every event its row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, T
 from evaluations.verifier.transitions import impossible_events
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
-# Facts of an event that its row does not have: the slot of a release, the seed of the next draw and who drew.
+# Facts of an event that its row does not have: the slot of a release, the seed of the next draw, the actor of a draw.
 NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",)}
 WITHOUT_ACTOR = ("spot_checks_drawn",)
 HAVE_ROWS = frozenset(
@@ -26,11 +26,11 @@ HAVE_ROWS = frozenset(
 FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
 
 Key = TypeVar("Key")
-Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the event it should have
+Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the expected event
 
 
 def complete_record_claim(bundle: Bundle, history: History) -> Finding:
-    """Rows and events one to one, nothing that is unknown, and an order in which it can have happened."""
+    """Check that rows and events match one to one, that all are known, and that their order is possible."""
     violations = [
         *_unknown_events(history),
         *_unknown_tasks(bundle),
@@ -47,18 +47,18 @@ def complete_record_claim(bundle: Bundle, history: History) -> Finding:
         *impossible_events(history),
     ]
     entries, events = plural(sum(1 for _ in _rows(bundle)), "entry", "entries"), plural(len(bundle.events), "event")
-    return conclude("complete_record", f"{entries} of rows and {events} say the same.", violations)
+    return conclude("complete_record", f"{entries} of rows match {events}.", violations)
 
 
 def _unknown_events(history: History) -> Violations:
     for moment in history.moments:
         place = moment.event_place
         if moment.kind not in ACTORS:
-            yield f"Event {place} is of no known kind: {show(moment.kind)}.", place
+            yield f"Event {place} has an unknown kind: {show(moment.kind)}.", place
         elif moment.kind not in OF_NO_TASK and moment.before is None:
-            yield f"Event {place} ({moment.kind}) is of no trajectory of the bundle.", place
+            yield f"Event {place} ({moment.kind}) belongs to no trajectory of the bundle.", place
         if (moment.kind == "imported") != (moment is history.moments[0]):
-            yield "The import is not the first event, or not the only one.", place
+            yield "The import is not the first event, or it is repeated.", place
 
 
 def _unknown_tasks(bundle: Bundle) -> Violations:
@@ -73,11 +73,11 @@ def _unknown_tasks(bundle: Bundle) -> Violations:
         lists[f"{name}.jsonl"] = [row["task_id"] for row in getattr(bundle, name)]
     for name, task_ids in lists.items():
         for task_id in (task_id for task_id in task_ids if task_id not in known):
-            yield f"{name} names {show(task_id)}, of which there is no trajectory.", task_id
+            yield f"{name} names {show(task_id)}, which has no trajectory.", task_id
 
 
 def _rows_and_events(bundle: Bundle) -> Violations:
-    """Each row made into the event that recorded it, and compared with the events that there are."""
+    """Build the expected event of each row, and compare it with the recorded events."""
     waiting: dict[str, list[tuple[str, str]]] = {}
     for event in (event for event in bundle.events if event["kind"] in HAVE_ROWS):
         actor = "" if event["kind"] in WITHOUT_ACTOR else event["actor"]
@@ -88,13 +88,13 @@ def _rows_and_events(bundle: Bundle) -> Violations:
         events.sort(reverse=True)
     for kind, actor, payload, at, place in sorted(_rows(bundle), key=lambda row: (row[0], row[3] or "")):
         if not (events := waiting.get(try_digest([kind, actor, payload]), [])):
-            yield f"No event records this of {show(place)}: {kind} by {show(actor or 'somebody')}.", place
+            yield f"No event records this for {show(place)}: {kind} by {show(actor or 'somebody')}.", place
             continue
         recorded, number = events.pop()
         if not same_time(at, recorded, TOLERANCE):
             yield f"A row of {show(place)} has another time than its event {number} ({kind}).", place
     for _, number in (event for events in waiting.values() for event in events):
-        yield f"Event {number} has no row that says the same.", number
+        yield f"Event {number} has no matching row.", number
 
 
 def _rows(bundle: Bundle) -> Iterator[Row]:
@@ -139,7 +139,7 @@ def _rows_of_decisions(bundle: Bundle) -> Iterator[Row]:
 
 
 def _find_gaps(numbered: Iterable[tuple[Key, int]]) -> list[Key]:
-    """What does not have the numbers 1, 2, 3 and so on, each once."""
+    """Return the sequences that are not numbered 1, 2, 3 and so on, each number once."""
     numbers: dict[Key, list[int]] = {}
     for what, number in numbered:
         numbers.setdefault(what, []).append(number)
@@ -147,7 +147,7 @@ def _find_gaps(numbered: Iterable[tuple[Key, int]]) -> list[Key]:
 
 
 def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
-    """One annotator a slot and one slot an annotator, revisions without holes, claimed before they were labelled."""
+    """Check one annotator per slot and one slot per annotator, revisions without gaps, and claims before labels."""
     required = bundle.submission["required_labels"]
     holder: dict[tuple[str, int], str] = {}
     slot_of: dict[tuple[str, str], int] = {}
@@ -155,7 +155,7 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
         facts = row["facts"]
         task_id, slot, who = facts["task_id"], facts["slot"], row["annotator"]
         if not 1 <= slot <= required:
-            yield f"{show(task_id)} has a label in slot {show(slot)}, which there is not.", task_id
+            yield f"{show(task_id)} has a label in slot {show(slot)}, which does not exist.", task_id
         if holder.setdefault((task_id, slot), who) != who:
             yield f"Slot {show(slot)} of {show(task_id)} has labels of two annotators.", task_id
         if slot_of.setdefault((task_id, who), slot) != slot:
@@ -169,27 +169,27 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
             yield f"{whose} is older than its claim.", task_id
     labels = [row["facts"] for row in bundle.labels]
     for task_id, slot in _find_gaps(((facts["task_id"], facts["slot"]), facts["revision"]) for facts in labels):
-        yield f"A revision is missing or doubled in slot {show(slot)} of {show(task_id)}.", task_id
+        yield f"A revision is missing or repeated in slot {show(slot)} of {show(task_id)}.", task_id
 
 
 def _informed_after(bundle: Bundle) -> Violations:
-    """Judgments were shown after the newest revision of a label, once, and the answer is about them."""
+    """Check that judgments were shown once, after the newest revision of a label, and that the answer is about them."""
     newest, seen = bundle.newest_labels(), set()
     for row in bundle.informed:
         shown, who = row["shown"], row["annotator"]
         key = (shown["task_id"], shown["slot"])
         label = newest.get(key[0], {}).get(key[1])
         if label is None or (label["annotator"], label["facts"]["revision"]) != (who, shown["revision"]):
-            yield f"What {show(who)} was shown of {show(key[0])} does not follow their newest label.", key[0]
+            yield f"The disclosure of {show(key[0])} to {show(who)} does not follow their newest label.", key[0]
         if key in seen:
             yield f"{show(who)} has two second stages on {show(key[0])}.", key[0]
         seen.add(key)
         if row["informed"] is not None and row["informed"]["shown"] != shown:
-            yield f"What {show(who)} answered on {show(key[0])} is not about what was shown.", key[0]
+            yield f"The opinion of {show(who)} on {show(key[0])} is not about what was shown.", key[0]
 
 
 def _decisions(bundle: Bundle, history: History) -> Violations:
-    """Adjudications by their numbers, opened when they say, and with the labels that there were."""
+    """Check the numbers of adjudications, the times when they were opened, and the labels that they state."""
     opened: dict[tuple[str, int], Moment] = {}
     decided: dict[tuple[str, int], Moment] = {}
     asked_for: Counter[tuple[str, int]] = Counter()
@@ -207,10 +207,10 @@ def _decisions(bundle: Bundle, history: History) -> Violations:
         for says in _unlike_events(row, opened.get(key), decided.get(key)):
             yield f"Adjudication {show(key[1])} of {show(key[0])} {says}.", key[0]
     for task_id in _find_gaps(keys):
-        yield f"An adjudication of {show(task_id)} is missing or doubled.", task_id
+        yield f"An adjudication of {show(task_id)} is missing or repeated.", task_id
     stated = Counter((row["task_id"], row["revision"]) for row in bundle.reopenings)
     for task_id, _ in (stated - asked_for) + (asked_for - stated):
-        yield f"A reopening of {show(task_id)} asks for another decision than the next one.", task_id
+        yield f"A reopening of {show(task_id)} requests another decision than the next one.", task_id
 
 
 def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None) -> list[str]:
@@ -222,17 +222,17 @@ def _unlike_events(row: Document, opened: Moment | None, decided: Moment | None)
     by_them = opener == row["adjudicator"]
     other_time = by_them and not same_time(opened_at, event_at, TOLERANCE)
     says = (
-        (not by_them, "was opened by nobody, or by somebody else"),
+        (not by_them, "was opened by nobody, or by another person"),
         (other_time, "states another time of its opening than its event"),
         ((seconds_between(opened_at, facts["at"]) or 0) < 0, "was decided before it was opened"),
-        (row["labels"] != labels, "states other labels than there were"),
-        (row["majority"] != most or row["changed"] is not changed, "does not state what it changed"),
+        (row["labels"] != labels, "states other labels than existed"),
+        (row["majority"] != most or row["changed"] is not changed, "does not state its change"),
     )
     return [what for holds, what in says if holds]
 
 
 def _releases(bundle: Bundle, history: History) -> Violations:
-    """A release was lifted when the trajectory was offered again after it, and only then."""
+    """Check that a release was lifted exactly when the trajectory was offered again after it."""
     expected: dict[tuple[str, str], deque[str | None]] = {}
     open_ones: dict[str, list[tuple[str, str]]] = {}
     for moment in history.of("released", "offered_again"):
@@ -246,25 +246,28 @@ def _releases(bundle: Bundle, history: History) -> Violations:
         events = expected.get((row["task_id"], row["annotator"]))
         lifted = events.popleft() if events else None
         if not (row["lifted_at"] is None if lifted is None else same_time(row["lifted_at"], lifted, TOLERANCE)):
-            says = f"Whether and when {show(row['task_id'])} was offered to {show(row['annotator'])} again is not"
-            yield f"{says} what the events say.", row["task_id"]
+            says = f"Whether and when {show(row['task_id'])} was offered to {show(row['annotator'])} again differs"
+            yield f"{says} from the events.", row["task_id"]
 
 
 def _practice(history: History) -> Violations:
-    """People who passed the practice had answered enough of it rightly for the mark that was set then."""
+    """Check that people who passed the practice had enough right answers for the pass mark set at that time."""
     for moment in history.of("practice_passed"):
         right, of = get_integer(moment.payload, "right"), get_integer(moment.payload, "of")
         mark, place = moment.settings["pass_mark"], moment.event_place
         if right is None or of is None or not 0 <= right <= of or of == 0:
-            yield f"By event {place} {show(moment.actor)} passed a practice of nothing.", place
+            yield f"By event {place}, {show(moment.actor)} passed an empty practice.", place
         elif mark is None or moment.payload.get("pass_mark") != mark:
-            yield f"Event {place} goes by another pass mark than was set then.", place
-        elif right < math.ceil(mark * of - 1e-9):  # 3 of 5 is 60 percent, whatever the floats say
-            yield f"By event {place} {show(moment.actor)} passed with {right} of {of}, which is too few.", place
+            yield f"Event {place} uses another pass mark than the one set at that time.", place
+        elif right < math.ceil(mark * of - 1e-9):  # 3 of 5 is 60 percent, despite float rounding
+            yield (
+                (f"By event {place}, {show(moment.actor)} passed with {right} of {of}, which is below the pass mark."),
+                place,
+            )
 
 
 def _settings(bundle: Bundle, history: History) -> Violations:
-    """Each change continues from the one before and ends at submission.json; what labels rest on never changed."""
+    """Check that changes follow each other up to submission.json, and keep the settings that labels depend on."""
     current: dict[str, Any] = dict(settings_at_first(bundle))
     begun = drawn = False
     for moment in history.of("configured", "claimed", "spot_checks_drawn"):
@@ -272,40 +275,40 @@ def _settings(bundle: Bundle, history: History) -> Violations:
         for name, change in moment.payload.items() if moment.kind == "configured" else ():
             place = moment.event_place
             if not isinstance(change, list) or len(change) != 2 or current.get(name, change[0]) != change[0]:
-                yield f"Event {place} does not go on from what {show(name)} was.", place
+                yield f"Event {place} states another old value of {show(name)} than the events before it.", place
                 continue
             current[name] = change[1]
             if (begun and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
-                yield f"Event {place} changes {show(name)}, on which work rests already.", place
+                yield f"Event {place} changes {show(name)}, which earlier work depends on.", place
     for name in FOLLOWED_SETTINGS:
         if current[name] != bundle.submission[name]:
-            yield f"submission.json states another {name} than the events come to.", "submission.json"
+            yield f"submission.json states another {name} than the events.", "submission.json"
 
 
 def _small_documents(bundle: Bundle, history: History) -> Violations:
-    """Reports are settled with time, person and answer, or with none of them; redactions and trajectories by number."""
+    """Check reports (settled with time, person and answer, or none), redaction numbers, the number of trajectories."""
     for row in bundle.reports:
         if len({row[name] is None for name in ("settled_at", "settled_by", "answer")}) > 1:
-            yield f"A report on {show(row['task_id'])} is settled by halves.", row["task_id"]
+            yield f"A report on {show(row['task_id'])} is settled incompletely.", row["task_id"]
     for original in _find_gaps((row["original"], row["revision"]) for row in bundle.redactions):
-        yield f"A redaction of {show(original)} is missing or doubled.", original
+        yield f"A redaction of {show(original)} is missing or repeated.", original
     for moment in history.of("frozen"):
         if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
-            yield "The event of the freeze counts other trajectories.", moment.event_place
+            yield "The event of the freeze counts another number of trajectories.", moment.event_place
     if bundle.submission["trajectories"] != len(bundle.trajectories):
-        yield "submission.json counts other trajectories than there are.", "submission.json"
+        yield "submission.json counts another number of trajectories.", "submission.json"
 
 
 def _strangers(history: History) -> Violations:
     for moment in history.moments:
-        # A maintainer may join by their own act: by bringing the submission, or running the instance.
+        # Maintainers may add themselves: when they import the submission, or as operators.
         member, role = moment.payload.get("member"), moment.payload.get("role")
         own = moment.kind == "member_added" and member == moment.actor and role == MAINTAINER
         if own or moment.kind in WITHOUT_ACT or NOBODY in ACTORS.get(moment.kind, ()):
             continue
         if moment.role is None:
             place, who = moment.event_place, show(moment.actor)
-            yield f"Event {place} ({show(moment.kind)}) is by {who}, who is no active member then.", place
+            yield f"Event {place} ({show(moment.kind)}) is by {who}, who was not an active member then.", place
 
 
 def _members(bundle: Bundle, history: History) -> Violations:
@@ -315,7 +318,7 @@ def _members(bundle: Bundle, history: History) -> Violations:
         member, at, place = get_text(moment.payload, "member") or "", moment.event["at"], moment.event_place
         fresh = moment.kind == "member_added"
         if fresh == (member in added) or (moment.kind == "member_reactivated") != (member in left and not fresh):
-            yield f"Event {place} is {moment.kind} of {show(member)}, which cannot be.", place
+            yield f"Event {place} is {moment.kind} of {show(member)}, which is impossible.", place
         if fresh:
             added.setdefault(member, at)
         left.pop(member, None)
@@ -332,4 +335,4 @@ def _members(bundle: Bundle, history: History) -> Violations:
         elif name in left and not same_time(person["deactivated_at"], left[name], TOLERANCE):
             yield f"{show(name)} left at another time than their event.", name
     for name in added:
-        yield f"{show(name)} was added by an event, and is not in people.json.", name
+        yield f"{show(name)} was added by an event and is missing from people.json.", name

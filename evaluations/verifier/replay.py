@@ -1,6 +1,6 @@
-"""The events of a chain walked once, in their order: what was true just before each of them.
+"""Replay of the events of a chain, in order: the state just before each event.
 
-Rows say what there is in the end; only this tells what could be known, or was still open, at the moment of an act.
+Rows have only the final state; only the replay shows what was known, or still open, at the time of an event.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ FOLLOWED_SETTINGS = (
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot with its holder; once their label is in, with its verdict and revision (0 before)."""
+    """A slot and its holder; ``verdict`` and ``revision`` (0 before) are those of the submitted label."""
 
     holder: str
     claimed_at: str
     revision: int = 0
     verdict: int | None = None
     saw_judgments: bool = False
-    informed: bool = False  # has answered what they think then
+    informed: bool = False  # has submitted the informed opinion
 
 
 @dataclass(frozen=True)
 class Past:
-    """The past of one trajectory. ``open`` has the person who has opened it for adjudication, and the revision."""
+    """The state of one trajectory. ``open`` has the adjudicator who has opened it, and the revision."""
 
     required: int
     slots: dict[int, Slot] = field(default_factory=dict)
     flagged: bool = False
-    drawn: bool | None = None  # None: in no draw yet
+    drawn: bool | None = None  # None: not in a draw yet
     was_opened: bool = False
-    was_drawn_over: bool = False  # a draw was made when all its labels were in, whether they agree or not
+    was_drawn_over: bool = False  # a draw was made after all its labels were submitted, even if they differ
     open: tuple[str, int] | None = None
-    blind: bool | None = None  # of the adjudication that is open, by its event
+    blind: bool | None = None  # whether the open adjudication is blind, by its event
     decisions: int = 0
     decided: int | None = None  # the verdict of the last decision
-    asked_for: int = 0  # the number of the decision that a maintainer has asked for
+    asked_for: int = 0  # the number of the decision that a maintainer has requested
 
     @property
     def labels(self) -> dict[str, int]:
@@ -54,7 +54,7 @@ class Past:
 
     @property
     def state(self) -> str:
-        """The rule of the final verdict: unanimous and not drawn, that label; anything else, the adjudication."""
+        """Return the state. A verdict is final by the unanimous label if not drawn, otherwise by the adjudication."""
         labels = [slot.verdict for slot in self.slots.values() if slot.verdict is not None]
         if len(labels) < self.required or not labels:
             return IN_REVIEW
@@ -78,7 +78,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Moment:
-    """An event with what was true before it. ``before`` is None where it names no trajectory of the bundle."""
+    """An event and the state before it. ``before`` is None if it does not name a trajectory of the bundle."""
 
     event: Document
     kind: str
@@ -87,14 +87,14 @@ class Moment:
     event_place: str
     task_id: str | None
     before: Past | None
-    role: str | None  # of who acts; None for somebody who is no member, or has left
+    role: str | None  # of the actor; None if they are not a member, or have left
     frozen: bool
     results_open: bool
     settings: dict[str, Any]
-    agreed: int  # how many trajectories were unanimous and in no draw yet
-    unfinished: int  # how many had no final verdict, or were open
-    population: tuple[str, ...] | None = None  # of a draw whose row names as many as there were; see `agreed`
-    holder_stays: bool = False  # the person whom the payload names as ``held_by`` is an active member
+    agreed: int  # number of trajectories that were unanimous and not in a draw yet
+    unfinished: int  # number of trajectories without a final verdict, or open
+    population: tuple[str, ...] | None = None  # of a draw, if its row has as many trajectories as `agreed`
+    holder_stays: bool = False  # the member in ``held_by`` of the payload is active
 
     @property
     def place(self) -> str:
@@ -103,7 +103,7 @@ class Moment:
 
 @dataclass
 class History:
-    """All moments, and how it all ended. ``verdicts`` are the final ones at the last freeze by task; None without."""
+    """All moments and the final state. ``verdicts`` are those at the last freeze, by task; None without a freeze."""
 
     moments: list[Moment]
     tasks: dict[str, Past]
@@ -115,12 +115,12 @@ class History:
 
     @property
     def catalogue_is_fixed(self) -> bool:
-        """A freeze that stands is over the catalogue; those before there was such a digest are not."""
+        """Return whether the current freeze has a digest of the catalogue; older ones have none."""
         return self.frozen and "catalogue" in self.of("frozen")[-1].payload
 
     @property
     def report_is_kept(self) -> bool:
-        """The import says that its report was kept; earlier ones have only the digest of it."""
+        """Return whether the import states that its report was stored; older imports have only its digest."""
         return bool(self.moments) and self.moments[0].payload.get("report_kept") is True
 
     def decided_on(self, task_id: str) -> bool:
@@ -128,7 +128,7 @@ class History:
 
 
 def replay_events(bundle: Bundle) -> History:
-    """Never fails: an event that makes no sense changes nothing, and the claims say what is wrong with it."""
+    """Replay all events. Never fails: an invalid event changes nothing, and the claims report it."""
     return _Replay(bundle).run()
 
 
@@ -144,7 +144,7 @@ class _Replay:
         self.roles: dict[str, str] = {}
         self.active: dict[str, str] = {}
         self.agreed: set[str] = set()
-        self.complete_since: set[str] = set()  # the last draw
+        self.complete_since: set[str] = set()  # since the last draw
         self.unfinished = set(self.tasks)
         self.settings = settings_at_first(bundle)
         self.frozen = self.results_open = False
@@ -163,7 +163,7 @@ class _Replay:
         kind, payload = event["kind"], event["payload"]
         task_id = get_text(payload, "task_id")
         draw = self.draws.get(get_text(payload, "draw") or "")
-        # Only where a row has as many: a chain of very many draws must not fill the memory.
+        # Only if the row has the same number: a chain with very many draws must not fill the memory.
         is_draw = kind == "spot_checks_drawn" and draw and len(draw["population"]) == len(self.agreed)
         return Moment(
             event,
@@ -220,7 +220,7 @@ class _Replay:
             self.active[member] = self.roles[member]
 
     def _apply_draw(self, moment: Moment) -> None:
-        # A row is the draw of one event: a chain that names it again and again must not take hours.
+        # A row belongs to one event only: a chain that names it many times must not take hours.
         draw = self.draws.pop(get_text(moment.payload, "draw") or "", None)
         chosen = frozenset(draw["drawn"] if draw else ())
         for task_id in draw["population"] if draw else ():
@@ -231,7 +231,7 @@ class _Replay:
         self.complete_since.clear()
 
     def _after_slot_event(self, moment: Moment, past: Past) -> Past | None:
-        """The past after an event of a slot; None if it is another event, or makes no sense."""
+        """Return the state after an event of a slot; None for another or an invalid event."""
         kind, number = moment.kind, get_integer(moment.payload, "slot") or 0
         slot, held = None, past.slots.get(number)
         if kind == "claimed" and held is None and 1 <= number <= self.slots:
@@ -249,7 +249,7 @@ class _Replay:
 
 
 def _after_decision_event(decisions: dict[str, int], moment: Moment, past: Past) -> Past | None:
-    """The past after an event of an adjudication or a flag; ``decisions`` are verdicts by digest."""
+    """Return the state after an event of an adjudication or a flag; ``decisions`` are verdicts by digest."""
     kind = moment.kind
     if kind == "flagged":
         return replace(past, flagged=True)
@@ -266,7 +266,7 @@ def _after_decision_event(decisions: dict[str, int], moment: Moment, past: Past)
 
 
 def settings_at_first(bundle: Bundle) -> dict[str, Any]:
-    """The settings before the first event: what the first change of each says it was, or what it still is."""
+    """Return the settings before the first event: the old value of the first change, else the current value."""
     settings = {name: bundle.submission[name] for name in FOLLOWED_SETTINGS}
     for event in reversed(bundle.events):
         if event["kind"] == "configured":
@@ -275,6 +275,6 @@ def settings_at_first(bundle: Bundle) -> dict[str, Any]:
 
 
 def _changed_settings(payload: dict[str, Any]) -> dict[str, list[Any]]:
-    """The old and the new value of each."""
+    """Return the old and the new value of each setting that changed."""
     changes = {name: payload.get(name) for name in FOLLOWED_SETTINGS}
     return {name: change for name, change in changes.items() if isinstance(change, list) and len(change) == 2}

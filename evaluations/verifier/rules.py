@@ -1,6 +1,6 @@
-"""The rules of the human protocol that a bundle is held against. They do not come from the bundle.
+"""The rules of the human protocol against which a bundle is checked. They do not come from the bundle.
 
-A test holds them equal to those that the product itself keeps.
+A test checks that they equal the rules of the product.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ CLAIMS = {
     "disputes": "Every trajectory whose labels differ was adjudicated",
     "draws": "Every draw is the choice of the seed that was fixed before it",
     "spot_checks": "Everything drawn or flagged was judged, the first time blind",
-    "blind_order": "No label was made or changed by somebody who could have seen another one",
+    "blind_order": "No label was created or changed by somebody who could have seen another one",
     "reasons": "Every label and adjudication is complete, as the protocol asks",
-    "fixed_labels": "No label was made or changed after an adjudication was opened or a draw made over it",
+    "fixed_labels": "No label was created or changed after an adjudication was opened or a draw over it",
     "final_verdicts": "Every final verdict follows from labels, draws, flags and adjudications",
     "export": "The submission JSON and the event of the freeze state these final verdicts",
     "imported": "Trajectories and import report are those of the import",
-    "complete_record": "Every row has its event, every event its row, and nothing is outside",
+    "complete_record": "Every row has its event, every event its row, and nothing else is recorded",
     "chain": "The chain of events is unbroken",
     "frozen": "The submission is frozen, and nothing that counts happened after",
-    "times": "Times are those of people who read",
+    "times": "Times are plausible for people who read",
     "exceptions": "Exceptions and their reasons",
 }
 
-# Checks of the documents as a whole, beside the claims, and all other checks.
+# Checks of whole documents, in addition to the claims, and all other checks.
 OF_DOCUMENTS = {
-    "stated_claims": "claims.json says what the documents show",
+    "stated_claims": "claims.json states what the documents show",
     "protocol": "protocol.json is the protocol of the stated version, word for word",
     "pictures": "Screenshots and attachments are those of the trajectories",
     "agreement": "reports/agreement.json has the figures of these labels",
     "comparison": "reports/comparison.json has the figures of these judgments",
     "judgments": "Judgments are those that the chain recorded when their runs ended",
-    "report_page": "reports/report.html is the page that these figures make",
-    "companions": "README, metadata and schemas are those that these documents make",
+    "report_page": "reports/report.html is the page of these figures",
+    "companions": "README, metadata and schemas match these documents",
     "tasks": "Every task of the given list has a trajectory",
     "anchors": "Published heads of the chain",
 }
@@ -45,15 +45,15 @@ OTHER_CHECKS = OF_DOCUMENTS | {
     "manifest": "Every file is the one that the manifest lists",
     "signature": "The manifest was signed by a key of the submitter",
     "shapes": "Every document has the shape that the format gives it",
-    "redacted": "Pictures of which parts are covered",
-    "chain_id": "The bundle is of the chain that was asked for",
-    "kept_heads": "Heads that somebody kept are in the chain",
+    "redacted": "Screenshots with covered parts",
+    "chain_id": "The bundle has the given chain id",
+    "kept_heads": "Saved heads are in the chain",
     "verifier": "The verify.py in the bundle is the program that checked it",
-    "internal": "Every check came to its end",
+    "internal": "Every check finished",
     "limits": "What no check can prove",
 }
 
-# Said wherever a bundle is explained, and by every check.
+# Stated wherever a bundle is explained, and by every check.
 NOT_PROVED = (
     "that the people behind the pseudonyms exist and are several",
     "that they looked at what they opened",
@@ -69,14 +69,14 @@ PROVED = (
     "rules of the protocol were kept"
 )
 
-# SHA-256 of the canonical JSON of protocol.json by version: a bundle has the wording that people had, word for word.
+# SHA-256 of the canonical JSON of protocol.json by version: a bundle has the exact wording that people read.
 PROTOCOL_DIGESTS = {
     1: "cf548245d75248b379b5b88e2a5f95e49bc5a04e3c69f9a7da185a31d9ce3cdf",
     2: "7d7d583ac1e6a525bde78d03131cd04f258fb85fdff0ce7815dcff955ca4db58",
 }
 MINIMUM_LABELS = 3
 USUAL_RATE = 0.1  # of spot checks
-MOST_SLOTS = 99  # that a replay keeps apart; a submission that asks for more is none of this product
+MOST_SLOTS = 99  # of a trajectory in a replay; the product creates no submission with more
 REASONING_LIMIT = 10_000
 FAILURE, SUCCESS, NOT_EXECUTABLE = VERDICTS = (0, 1, 2)
 FINDINGS = frozenset(["met", "unmet", "unclear"])
@@ -101,7 +101,7 @@ TERMS = {  # of protocol.json
     "paths": PATHS,
 }
 
-# States of a trajectory, in the order in which the rules are asked.
+# States of a trajectory, in the order in which the rules are applied.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
 FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
 FINAL_STATES = (ADJUDICATED, UNANIMOUS)
@@ -120,12 +120,12 @@ ANNOTATOR, ADJUDICATOR, MAINTAINER = "annotator", "adjudicator", "maintainer"
 LETTERS = {ANNOTATOR: "A", ADJUDICATOR: "Q", MAINTAINER: "M"}
 NOBODY = ""  # actor of events without a member: the import, the end of judge runs, and operators
 
-RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # by themselves
+RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # without a person
 RUNS_BY_HAND = tuple(f"judge_run_{verb}" for verb in ("started", "paused", "resumed", "cancelled", "retried"))
 JUDGE_RUNS = RUNS_BY_HAND + RUNS_ENDED
-IMPORTED_RUN = "imported"  # the state of what stands for a run where judgments were made elsewhere
+IMPORTED_RUN = "imported"  # the state of an entry that represents imported judgments
 
-# Every kind of event there is, with the roles of who may act in it.
+# All kinds of events, with the roles of their actors.
 ACTORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("imported", "password_link_created", "password_set", *RUNS_ENDED), (NOBODY,)),
     **dict.fromkeys(("member_added", "member_deactivated", "member_reactivated", "configured"), (MAINTAINER,)),
@@ -139,29 +139,29 @@ ACTORS: dict[str, tuple[str, ...]] = {
     "reported": (ANNOTATOR, ADJUDICATOR),
     "spot_checks_drawn": (MAINTAINER, ADJUDICATOR),
 }
-# Written in the name of somebody who has gone, which needs no act of theirs.
+# Recorded in the name of a person who may have left, without an action of theirs.
 WITHOUT_ACT = ("lease_expired", "adjudication_expired")
-# All others are of a trajectory, and name its task.
+# All other events belong to a trajectory, and name its task.
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
     | {"password_link_created", "password_set"}
 )
-# Events that may happen while a submission is frozen: none touches a verdict or what it rests on.
+# Events that are allowed while a submission is frozen: they do not affect verdicts or what these depend on.
 WHILE_FROZEN = frozenset(
     {"results_opened", "submission_reopened", "member_added", "member_deactivated", "member_reactivated"}
     | {"report_settled", "network_evidence_seen", "screenshot_redacted", *JUDGE_RUNS}
 )
 
-TOLERANCE = 30.0  # seconds between a row and its event: they are written together, but a busy machine takes its time
+TOLERANCE = 30.0  # seconds between a row and its event: they are written together, but a busy machine is slow
 DATED = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 
 
 def strip_date(task_id: str) -> str:
-    """The id without the ``_MMDDYY`` date that a replaced task carries."""
+    """Return the id without the ``_MMDDYY`` date of a replaced task."""
     return DATED.sub("", task_id)
 
 
 def is_imported_run(line: dict[str, Any]) -> bool:
-    """The line of judges/runs.jsonl stands for imported judgments; it has no events and no times."""
+    """Return whether a line of judges/runs.jsonl represents imported judgments; these have no events and no times."""
     return line["state"] == IMPORTED_RUN

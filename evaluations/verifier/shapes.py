@@ -1,7 +1,7 @@
-"""The shape of every document of a bundle, as JSON Schemas; of those with many lines, the shape of a line.
+"""The shape of every document of a bundle, as JSON Schemas; for those with many lines, the shape of a line.
 
-They bound numbers and texts, so that nothing behind them has to fear a value for its size, and leave open what belongs
-to others: payloads of events, parameters of judges, and the figures, which are compared as a whole.
+They limit numbers and texts, so that later code does not have to check the size of a value. They do not define payloads
+of events, parameters of judges, and the figures, which are compared as a whole.
 """
 
 from __future__ import annotations
@@ -81,9 +81,8 @@ FIELD = re.compile(r"([a-z0-9_]+) ([a-z0-9_]+)(\[[0-9]*\])?(\?)?")
 
 
 def _object(text: str) -> Schema:
-    """An object with exactly these fields: ``name kind``, ``[n]`` for a list of at most n, ``?`` where it may be null.
-
-    Fields behind the semicolon may be missing.
+    """Return the schema of an object with exactly these fields: ``name kind``, ``[n]`` if a list of up to n, ``?`` if
+    it may be null. Fields after the semicolon may be missing.
     """
     required, _, optional = text.partition("; ")
     fields, more = parse_fields(required), parse_fields(optional)
@@ -108,7 +107,7 @@ DECISION = (
 DECISION_IF_ANY = (
     "further_failure_types code[100], evidence_missing count[100000], active_seconds count, steps_seen count[100000]"
 )
-# In an order in which each comes after those that it is made of.
+# Each comes after the objects that it contains.
 OBJECTS = {
     "problem": "code name, message text, where text",
     "warning": "task_id name, code name, message text, where text",
@@ -171,7 +170,7 @@ DOCUMENTS: dict[str, str | Schema] = {
     "majority verdict?, changed flag?",
     "reopenings.jsonl": "task_id task, reopened_by person, reason text, revision count, reopened_at time",
     "final-verdicts.jsonl": "task_id task, state name, verdict verdict?, by basis?",
-    # A list; a partial one is an object that says so.
+    # A list, or an object if it is partial.
     "human-label.json": HUMAN_LABELS
     | {
         "type": ["array", "object"],

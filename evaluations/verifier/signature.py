@@ -1,4 +1,4 @@
-"""The signature of a bundle: Ed25519, and whether the key is one that the submitter publishes."""
+"""Check of the Ed25519 signature of a bundle, and of its key against the submitter's published keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ HEX_64 = re.compile(r"[0-9a-f]{64}")
 
 
 class BadKeys(Exception):
-    """The keys that were given cannot be read; the message says why."""
+    """Keys that cannot be parsed; the message states why."""
 
 
 def parse_keys(given: Any) -> list[dict[str, Any]]:
-    """Published keys, from a public key in hex, the text of the well-known document, or what that says.
+    """Return published keys from a public key in hex, or from the well-known document as text or as parsed JSON.
 
-    Each has at least ``public_key`` (64 hex digits); BadKeys for anything else.
+    Each has at least ``public_key`` (64 hex digits). Raise BadKeys for anything else.
     """
     if isinstance(given, str):
         bare = given.strip().lower()
@@ -32,11 +32,11 @@ def parse_keys(given: Any) -> list[dict[str, Any]]:
             raise BadKeys(f"The keys are neither 64 hex digits nor a document of keys: it {error}.") from None
     keys = given.get("keys") if isinstance(given, dict) else given
     if not isinstance(keys, list) or not keys:
-        raise BadKeys('The keys are neither 64 hex digits nor a document {"keys": [...]} with a key in it.')
+        raise BadKeys('The keys are neither 64 hex digits nor a document {"keys": [...]} with at least one key.')
     for key in keys:
         public = key.get("public_key") if isinstance(key, dict) else None
         if not isinstance(public, str) or not HEX_64.fullmatch(public):
-            raise BadKeys("A key of the document has no public_key of 64 hex digits.")
+            raise BadKeys("A key in the document has no public_key of 64 hex digits.")
     return keys
 
 
@@ -47,36 +47,38 @@ def key_id_of(public: bytes) -> str:
 def signature_finding(
     manifest: bytes, document: dict[str, Any], keys: list[dict[str, Any]] | None, last_event: str = ""
 ) -> Finding:
-    """``document`` (SIGNATURE.json) signs the manifest by one of ``keys``; without keys that is not known.
+    """Check that ``document`` (SIGNATURE.json) is a signature of the manifest by one of ``keys``; a note without keys.
 
-    ``last_event`` is the time of the newest event, empty where that could not be read.
+    ``last_event`` is the time of the newest event, empty if it could not be read.
     """
     public, key_id = bytes.fromhex(document["public_key"]), document["key_id"]
     if key_id_of(public) != key_id:
-        return _unsigned(f"The key id {key_id} is not that of the public key beside it.")
+        return _unsigned(f"The key id {key_id} does not belong to its public key.")
     if not verify(public, manifest, bytes.fromhex(document["signature"])):
         return _unsigned("The signature is not one of this MANIFEST.json by the key that it names.")
     if keys is None:
-        says = f"Signed by key {key_id}; not compared with the submitter's published keys: give --keys."
+        says = f"Signed by key {key_id}; to compare it with the submitter's published keys, give --keys."
         return noted("signature", says)
     known = next((key for key in keys if key["public_key"] == document["public_key"]), None)
     if known is None:
-        return _unsigned(f"Signed by key {key_id}, which is none of the {len(keys)} given keys: somebody else signed.")
+        return _unsigned(
+            f"Signed by key {key_id}, which is not among the {len(keys)} given keys: another party signed."
+        )
     return judge_known_key(f"Signed by key {key_id}, which is among the given keys", known, last_event)
 
 
 def judge_known_key(says: str, key: dict[str, Any], last_event: str) -> Finding:
-    """A sound signature by a published key: a retired one signs nothing that happened later."""
+    """Return the finding for a valid signature by a published key; a retired key must not sign later events."""
     if not (retired := key.get("retired_at")):
         return passed("signature", f"{says}.")
     when = f"{says}; it was retired at {escape(str(retired), 60)}"
-    # Python 3.10 reads no Z.
+    # Python 3.10 does not parse Z.
     later = seconds_between(str(retired).replace("Z", "+00:00"), last_event.replace("Z", "+00:00"))
     if later is None:
         return noted("signature", f"{when}, which cannot be compared with the events of the bundle.")
     if later > 0:
-        return _unsigned(f"{when}, and the bundle has an event of {last_event}: a retired key signs nothing more.")
-    after = "after the last event of the bundle. Where it leaked, only published heads tell when this was signed"
+        return _unsigned(f"{when}, and the bundle has an event of {last_event}: a retired key may no longer sign.")
+    after = "after the last event of the bundle. If the key leaked, only published heads show when this was signed"
     return passed("signature", f"{when}, {after}.")
 
 
@@ -85,8 +87,8 @@ def _unsigned(says: str) -> Finding:
 
 
 # --- Ed25519 (RFC 8032, section 5.1.7) with nothing but integers -----------------------------------------------------
-# Slow, some milliseconds, and open to timing attacks: nothing here is secret. Only the one spelling of keys, points and
-# numbers that the RFC asks for is taken.
+# Slow (some milliseconds) and open to timing attacks, but nothing here is secret. Keys, points and numbers are accepted
+# only in the one encoding that the RFC requires.
 
 
 Point = tuple[int, int, int, int]  # extended coordinates X, Y, Z, T with x = X/Z, y = Y/Z, x*y = T/Z
@@ -99,7 +101,7 @@ NEUTRAL: Point = (0, 1, 1, 0)
 
 
 def verify(public: bytes, message: bytes, signature: bytes) -> bool:
-    """``signature`` (64 bytes) is one of ``message`` by the key ``public`` (32 bytes)."""
+    """Return whether ``signature`` (64 bytes) was made for ``message`` with the key ``public`` (32 bytes)."""
     if len(public) != 32 or len(signature) != 64:
         return False
     key, nonce = _point_of(public), _point_of(signature[:32])
@@ -114,7 +116,7 @@ def verify(public: bytes, message: bytes, signature: bytes) -> bool:
 
 
 def _point_of(encoded: bytes) -> Point | None:
-    """The point of 32 bytes, None where there is none or where they are not its one spelling."""
+    """Return the point that 32 bytes encode; None if they are not the one valid encoding of a point."""
     number = int.from_bytes(encoded, "little")
     y, odd = number & (2**255 - 1), number >> 255
     square = (y * y - 1) * pow(CURVE_D * y * y + 1, -1, PRIME) % PRIME

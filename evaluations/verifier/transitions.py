@@ -16,10 +16,10 @@ SUBMISSION = "submission.json"
 
 
 def chain_claim(bundle: Bundle) -> Finding:
-    """Every event has its number, the hash of its content, and the hash of the one before; head and number agree.
+    """Check the number and the hashes of every event (its own and the previous one), and the stated head and number.
 
-    And none is older than one before it, but for the clocks of several servers: whoever puts events into another order
-    can compute the hashes again.
+    An event must not be older than one before it, except for clock differences of servers: a person who reorders
+    events can compute the hashes again.
     """
     violations, late = list[Violation](), list[Violation]()
     previous: str = GENESIS
@@ -30,7 +30,7 @@ def chain_claim(bundle: Bundle) -> Finding:
         if event["previous"] != previous:
             violations.append((f"Event {number} does not follow the one before it.", f"#{number}"))
         if event["hash"] != try_digest({name: value for name, value in event.items() if name != "hash"}):
-            violations.append((f"Event {number} is not what its hash was made over.", f"#{number}"))
+            violations.append((f"Event {number} does not match its hash.", f"#{number}"))
         previous = event["hash"]
         seconds = seconds_between((newest or event)["at"], event["at"])
         if newest is not None and seconds is not None and seconds < -TOLERANCE:
@@ -45,7 +45,7 @@ def chain_claim(bundle: Bundle) -> Finding:
 def _chain_ends(bundle: Bundle) -> Violations:
     events, stated = bundle.events, bundle.submission["chain"]
     if not events:
-        yield "There is no event.", "events.jsonl"
+        yield "There are no events.", "events.jsonl"
         return
     for name, real, what in (
         ("id", events[0]["hash"], "another first event"),
@@ -57,7 +57,7 @@ def _chain_ends(bundle: Bundle) -> Violations:
 
 
 def blind_order_claim(bundle: Bundle, history: History) -> Finding:
-    """Labels come before everything that could show their authors what others, or judges, say of the trajectory."""
+    """Check that people labelled before anything could show them what others, or judges, said of the trajectory."""
     labels, shown = len(history.of(*LABELLING)), len(history.of("judgments_shown"))
     good = f"{plural(labels, 'label or revision', 'labels and revisions')}, each before its author could see another"
     violations = [*_seen_before(history), *_shown_early(history), *_seen_in_rows(bundle)]
@@ -71,30 +71,30 @@ def _whose_label(moment: Moment) -> str:
 def _seen_before(history: History) -> Violations:
     for moment in history.of(*LABELLING):
         if moment.results_open:
-            yield f"{_whose_label(moment)} was made after the results were opened.", moment.place
+            yield f"{_whose_label(moment)} was created after the results were opened.", moment.place
         slots = moment.before.slots.items() if moment.before else ()
         own = {number: slot for number, slot in slots if slot.holder == moment.actor}
         if any(slot.saw_judgments for slot in own.values()):
-            yield f"{_whose_label(moment)} was made after they were shown what judges say.", moment.place
+            yield f"{_whose_label(moment)} was created after they were shown judgments.", moment.place
         this = get_integer(moment.payload, "slot")
         other = next((number for number, slot in own.items() if slot.verdict is not None and number != this), None)
         if other is not None:
-            yield f"{_whose_label(moment)} is their second one: they have slot {other} already.", moment.place
+            yield f"{_whose_label(moment)} is their second one: they already have slot {other}.", moment.place
 
 
 def _shown_early(history: History) -> Violations:
     for moment in history.of("judgments_shown"):
         slot = moment.before.slots.get(get_integer(moment.payload, "slot") or 0) if moment.before else None
         if slot is None or slot.holder != moment.actor or slot.verdict is None:
-            says = f"{show(moment.actor)} was shown what judges say of {show(moment.task_id)} before labelling it."
+            says = f"{show(moment.actor)} was shown judgments of {show(moment.task_id)} before labelling it."
             yield says, moment.place
         if moment.settings["second_stage"] is not True:
             place = moment.event_place
-            yield f"Event {place} shows judgments, and there is no second stage then.", place
+            yield f"Event {place} shows judgments while the second stage was off.", place
 
 
 def _seen_in_rows(bundle: Bundle) -> Violations:
-    """The same by the times of the rows: what was shown comes after every revision of that label."""
+    """Check the same by the times of the rows: judgments were shown after every revision of that label."""
     last: dict[tuple[str, str], str] = {}
     opened = bundle.submission["opened_at"]
     for row in bundle.labels:
@@ -111,18 +111,20 @@ def _seen_in_rows(bundle: Bundle) -> Violations:
 
 
 def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
-    """Once an adjudicator has opened a trajectory, or a draw was made over its labels, they stay as they are."""
+    """Check that labels did not change after an adjudicator opened the trajectory or a draw was made over them."""
     violations = []
     for moment in history.of(*LABELLING):
         if moment.before is not None and moment.before.was_opened:
-            violations.append((f"{_whose_label(moment)} was made after an adjudicator had opened it.", moment.place))
+            violations.append(
+                (f"{_whose_label(moment)} was created after an adjudicator had opened the trajectory.", moment.place)
+            )
         if moment.before is not None and moment.before.was_drawn_over:
-            violations.append((f"{_whose_label(moment)} was made after a draw over its labels.", moment.place))
+            violations.append((f"{_whose_label(moment)} was created after a draw over its labels.", moment.place))
         if moment.frozen:
-            violations.append((f"{_whose_label(moment)} was made while the submission was frozen.", moment.place))
+            violations.append((f"{_whose_label(moment)} was created while the submission was frozen.", moment.place))
     for moment in history.of("adjudication_opened"):
         if moment.before is not None and moment.before.state == rules.IN_REVIEW:
-            says = f"{show(moment.task_id)} was opened for adjudication before all its labels were in."
+            says = f"{show(moment.task_id)} was opened for adjudication before it had all its labels."
             violations.append((says, moment.task_id or ""))
     opened: dict[str, str] = {}
     for row in bundle.adjudications:
@@ -134,12 +136,12 @@ def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
             says = f"{show(row['annotator'])} labelled {show(task_id)} later than its adjudication was opened."
             violations.append((says, task_id))
     labels, openings = plural(len(bundle.labels), "label"), plural(len(opened), "trajectory", "trajectories")
-    good = f"{labels}, which stayed once a draw was made over them; {openings} opened, each with labels that stayed."
+    good = f"{labels}, unchanged after any draw over them; {openings} opened, each with labels that did not change."
     return conclude("fixed_labels", good, violations)
 
 
 def frozen_claim(bundle: Bundle, history: History) -> Finding:
-    """The last freeze stands, everything was final then, and since then nothing happened that counts."""
+    """Check that the last freeze is in effect, all verdicts were final then, and only allowed events followed."""
     violations = []
     for moment in history.moments:
         place = moment.event_place
@@ -159,20 +161,20 @@ def frozen_claim(bundle: Bundle, history: History) -> Finding:
 def _freeze_times(bundle: Bundle, history: History) -> Violations:
     stated = bundle.submission["frozen_at"]
     if not history.frozen:
-        says = "The submission is not frozen" if stated is None else "submission.json says frozen, and no event does"
+        says = "The submission is not frozen" if stated is None else "submission.json says frozen, but no event does"
         yield f"{says}: its labels could still change.", SUBMISSION
         return
     frozen_at = history.of("frozen")[-1].event["at"]
     if stated is None:
-        yield "The events say frozen, and submission.json does not.", SUBMISSION
+        yield "The events say frozen, but submission.json does not.", SUBMISSION
     elif not same_time(stated, frozen_at, TOLERANCE):
         yield "submission.json states another time of the freeze than its event.", SUBMISSION
-    # A freeze that was dated back is older than what it froze.
+    # A backdated freeze is older than the decisions in it.
     for facts in (row["facts"] for row in bundle.labels + bundle.adjudications):
         if (seconds_between(frozen_at, facts["at"]) or 0) > TOLERANCE:
             yield f"{show(facts['task_id'])} was judged later than the freeze.", facts["task_id"]
     if (seconds_between(bundle.submission["created_at"], frozen_at) or 0) < -TOLERANCE:
-        yield "The submission is younger than its freeze.", SUBMISSION
+        yield "The submission was created after its freeze.", SUBMISSION
 
 
 def _opened_times(bundle: Bundle, history: History) -> Violations:
@@ -180,7 +182,7 @@ def _opened_times(bundle: Bundle, history: History) -> Violations:
     if any(not moment.frozen for moment in openings):
         yield "The results were opened while the submission was not frozen.", openings[0].event_place
     if (stated is None) != (not openings):
-        yield "submission.json and events do not agree on whether the results were opened.", SUBMISSION
+        yield "submission.json and events differ on whether the results were opened.", SUBMISSION
     elif openings and (seconds_between(bundle.submission["frozen_at"], stated) or 0) < -TOLERANCE:
         yield "The results were opened before the freeze.", SUBMISSION
     elif openings and not same_time(stated, openings[0].event["at"], TOLERANCE):
@@ -188,10 +190,10 @@ def _opened_times(bundle: Bundle, history: History) -> Violations:
 
 
 def _missing_stated(bundle: Bundle, history: History) -> Violations:
-    """``partial`` and ``missing`` of submission.json are what these documents lack."""
+    """Check that ``partial`` and ``missing`` of submission.json match what these documents lack."""
     submission = bundle.submission
     if submission["partial"] != bool(submission["missing"]):
-        yield "submission.json lists what is missing and is not partial, or the other way round.", SUBMISSION
+        yield "submission.json must list what is missing exactly if it is partial.", SUBMISSION
     stated = {(each["code"], each["where"]) for each in submission["missing"]}
     stated = {(code, strip_date(where) if code == "task_not_covered" else where) for code, where in stated}
     real = {("not_frozen", "")} if not history.frozen else set()
@@ -205,9 +207,9 @@ def _missing_stated(bundle: Bundle, history: History) -> Violations:
     tasks = {strip_date(task["task_id"]) for task in bundle.catalogue}
     real |= {("task_not_covered", task_id) for task_id in tasks - {strip_date(task_id) for task_id in history.tasks}}
     for code, where in sorted(real - stated):
-        yield f"submission.json does not say that something is missing ({code}).", where or SUBMISSION
+        yield f"submission.json does not list this as missing: {code}.", where or SUBMISSION
     for code, where in sorted(stated - real):
-        says = f"submission.json says that something is missing which is there ({show(code)})."
+        says = f"submission.json lists as missing what is included: {show(code)}."
         yield says, where or SUBMISSION
 
 
@@ -227,25 +229,25 @@ def impossible_events(history: History) -> Violations:
         if says is not None:
             place = moment.event_place
             who, task = show(moment.actor), show(moment.task_id)
-            yield f"Event {place} ({moment.kind} by {who} on {task}) cannot be: {says}.", place
+            yield f"Event {place} ({moment.kind} by {who} on {task}) is impossible: {says}.", place
 
 
 def _given_back(moment: Moment, given_back: dict[str, set[str]]) -> str | None:
-    """Only a maintainer gives a trajectory again to a person who gave it back."""
+    """Return an error if a person gets a trajectory that they declined, unless a maintainer offered it again."""
     task_id = moment.task_id or ""
     if moment.kind == "released":
         given_back.setdefault(task_id, set()).add(moment.actor)
     elif moment.kind == "offered_again":
         lifted = len(given_back.pop(task_id, ()))
         if lifted != get_integer(moment.payload, "releases"):
-            return f"{lifted} had given it back"
+            return f"{lifted} had declined it"
     elif moment.kind == "claimed" and moment.actor in given_back.get(task_id, ()):
-        return "they had given it back"
+        return "they had declined it"
     return None
 
 
 def _impossible(moment: Moment, past: Past) -> str | None:
-    """Why an event cannot have happened to its trajectory: the first of its kind's reasons that holds."""
+    """Return why an event cannot have happened to its trajectory: the first reason that applies, or None."""
     payload = moment.payload
     number, revision = get_integer(payload, "slot") or 0, get_integer(payload, "revision")
     by_maintainer = moment.kind in ("slot_returned", "adjudication_returned")
@@ -258,27 +260,27 @@ def _impossible(moment: Moment, past: Past) -> str | None:
     revised, seen = (own_slot.revision, own_slot.saw_judgments) if own_slot is not None else (None, False)
     finished = f"it has no final verdict, it is {past.state}"
     reasons = (
-        (("claimed",), not 1 <= number <= past.required, "there is no such slot"),
+        (("claimed",), not 1 <= number <= past.required, "this slot does not exist"),
         (("claimed",), slot is not None, "the slot is taken"),
-        (("claimed",), own, "they have a slot of it already"),
+        (("claimed",), own, "they already have a slot of it"),
         (("label_submitted",), own_slot is None, "they do not hold the slot"),
-        (("label_submitted",), labelled, "a label is in the slot already"),
+        (("label_submitted",), labelled, "the slot already has a label"),
         (("label_revised", "judgments_shown"), not labelled, "they have no label there"),
-        (("label_revised",), revised is not None and revision != revised + 1, "a revision before it is not there"),
+        (("label_revised",), revised is not None and revision != revised + 1, "the revision before it is missing"),
         (SLOT_LEFT, slot is None or slot.holder != holder, "they do not hold the slot"),
         (OPEN_CLOSED, past.open != (holder, revision), "they had not opened it for this revision"),
         (SLOT_LEFT + OPEN_CLOSED, moment.holder_stays, f"{show(holder)} has not left"),
-        (SLOT_LEFT, slot is not None and slot.revision, "a label is in the slot"),
-        (("judgments_shown",), seen, "they were shown it before"),
+        (SLOT_LEFT, slot is not None and slot.revision, "the slot has a label"),
+        (("judgments_shown",), seen, "they were already shown it"),
         (("informed_decided",), not seen, "they were shown nothing"),
-        (("informed_decided",), own_slot and own_slot.informed, "they had said it before"),
+        (("informed_decided",), own_slot and own_slot.informed, "they had already answered"),
         (("flagged",), not own, "they have no slot of it"),
-        (("flagged",), own and own[0].saw_judgments, "they had been shown what judges say"),
-        (("adjudication_opened",), past.open is not None, "somebody has opened it"),
+        (("flagged",), own and own[0].saw_judgments, "they had been shown judgments"),
+        (("adjudication_opened",), past.open is not None, "another person has opened it"),
         (("adjudication_opened",), past.state not in TO_OPEN, f"it is {past.state}"),
         (("adjudication_opened",), revision != past.decisions + 1, "it is not the next revision"),
         (("reopened",), past.state not in rules.FINAL_STATES, finished),
-        (("known_answer_set",), past.labels, "a label of it is in"),
+        (("known_answer_set",), past.labels, "it has a label"),
         (("network_evidence_seen",), past.decisions == 0 and not sees_labels, "they judge it blind"),
     )
     return next((says for kinds, holds, says in reasons if moment.kind in kinds and holds), None)

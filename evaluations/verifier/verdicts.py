@@ -17,11 +17,11 @@ from evaluations.verifier.values import get_integer, get_text, show
 BY = {UNANIMOUS: "unanimous", ADJUDICATED: "adjudication"}
 SUBMISSION, LABELS, VERDICTS = "submission.json", "human-label.json", "final-verdicts.jsonl"
 
-Standing = tuple[str, Any, Any]  # state, verdict, and by what it is final
+Standing = tuple[str, Any, Any]  # state, verdict, and the basis of a final verdict
 
 
 def disputes_claim(bundle: Bundle, history: History) -> Finding:
-    """Labels that differ in their newest revisions, and a decided adjudication in rows and events."""
+    """Check that labels whose newest revisions differ have a decided adjudication, in rows and in events."""
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
     newest = bundle.newest_labels()
     by_rows = [task_id for task_id, rows in newest.items() if len({r["facts"]["verdict"] for r in rows.values()}) > 1]
@@ -35,7 +35,7 @@ def disputes_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def draws_claim(bundle: Bundle, history: History) -> Finding:
-    """Every draw by its seed, rate and population; the seed is the one whose hash was on record before."""
+    """Check every draw by its seed, rate and population; the hash of the seed must be recorded before the draw."""
     violations: list[Violation] = []
     draws = [row["facts"] for row in bundle.draws]
     rows = {try_digest(draw): draw for draw in draws}
@@ -47,9 +47,9 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
         violations += _check_draw(moment, draw, number, committed)
         committed = get_text(moment.payload, "next_seed")
     if bundle.submission["next_seed"] != committed:
-        violations.append(("submission.json names another next seed than the last that was fixed.", SUBMISSION))
+        violations.append(("submission.json names another next seed than the last fixed one.", SUBMISSION))
     if [draw["number"] for draw in draws] != list(range(1, len(draws) + 1)):
-        violations.append(("The draws are not numbered from 1 on.", "draws.jsonl"))
+        violations.append(("The draws are not numbered from 1.", "draws.jsonl"))
     drawn = sum(len(draw["drawn"]) for draw in draws)
     unanimous = plural(sum(len(d["population"]) for d in draws), "unanimous trajectory", "unanimous trajectories")
     rates = ", ".join(sorted({f"{draw['rate'] * 100:g} %" for draw in draws}))
@@ -60,28 +60,28 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
 def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Violations:
     place = moment.event_place
     if draw is None:
-        yield f"There is no row of the draw of event {place}.", place
+        yield f"Event {place} has no row for its draw.", place
         return
     stated = (get_integer(moment.payload, "number"), get_text(moment.payload, "seed"))
     if stated != (draw["number"], draw["seed"]) or draw["number"] != number:
         yield f"Draw {number} and its event {place} have other numbers or seeds.", place
         return
     if not draw["population"]:
-        yield f"Draw {number} was made among no trajectory.", place
+        yield f"Draw {number} had no trajectories to choose from.", place
     if committed is None or seed_digest(draw["seed"]) != committed:
         yield f"The seed of draw {number} is not the one that was fixed before it.", place
     if get_text(moment.payload, "next_seed") is None:
         yield f"Draw {number} fixed no seed for the next one.", place
     if draw["rate"] != moment.settings["spot_check_rate"]:
-        yield f"Draw {number} was made at another rate than was set then.", place
+        yield f"Draw {number} used another rate than the one set at that time.", place
     if moment.population is None:
         among = plural(len(draw["population"]), "trajectory", "trajectories")
-        yield f"Draw {number} was made among {among}. Unanimous and in no draw then: {moment.agreed}.", place
+        yield f"Draw {number} was over {among}. Unanimous and in no draw then: {moment.agreed}.", place
     elif list(moment.population) != draw["population"]:
         odd = sorted(set(moment.population) ^ set(draw["population"]))
-        yield f"Draw {number} was not made among what was unanimous then.", odd[0] if odd else place
+        yield f"Draw {number} was not over the unanimous trajectories of that time.", odd[0] if odd else place
     if draw["drawn"] != draw_sample(draw["population"], draw["rate"], draw["seed"]):
-        yield f"Draw {number} is not what its seed chooses.", place
+        yield f"Draw {number} does not match its seed.", place
 
 
 def seed_digest(seed: str) -> str:
@@ -89,9 +89,9 @@ def seed_digest(seed: str) -> str:
 
 
 def draw_sample(population: list[str], rate: float, seed: str) -> list[str] | None:
-    """``ceil(rate * n)`` of the sorted population, ranked by one random number each; None where there is no choice.
+    """Return ``ceil(rate * n)`` of n items, those with the lowest random numbers; None if rate or seed is invalid.
 
-    The decimal product is rounded first, since 0.1 * 30 is a little more than 3 in binary.
+    Each item gets one number, in sorted order. The product is rounded first, since 0.1 * 30 exceeds 3 in binary.
     """
     if not 0 <= rate <= 1 or not seed.isascii():
         return None
@@ -102,14 +102,14 @@ def draw_sample(population: list[str], rate: float, seed: str) -> list[str] | No
 
 
 def spot_checks_claim(bundle: Bundle, history: History) -> Finding:
-    """Everything that was drawn or flagged has a decision, and the first one on what was no dispute is blind."""
+    """Check that each drawn or flagged trajectory has a decision, whose first one is blind if it was not a dispute."""
     drawn = {task_id for row in bundle.draws for task_id in row["facts"]["drawn"]}
     drawn |= {task_id for task_id, past in history.tasks.items() if past.drawn}
     flagged = {row["task_id"] for row in bundle.flags}
     flagged |= {task_id for task_id, past in history.tasks.items() if past.flagged}
     decided = {row["facts"]["task_id"] for row in bundle.adjudications}
     violations = [
-        (f"{show(task_id)} was {'drawn' if task_id in drawn else 'flagged'}, and nobody has judged it.", task_id)
+        (f"{show(task_id)} was {'drawn' if task_id in drawn else 'flagged'} and not judged.", task_id)
         for task_id in sorted(drawn | flagged)
         if task_id not in decided or not history.decided_on(task_id)
     ]
@@ -140,17 +140,17 @@ def _decided_unlike_opened(bundle: Bundle, history: History) -> Violations:
     for facts in (row["facts"] for row in bundle.adjudications):
         if opened.get(try_digest(facts)) is not facts["blind"]:
             how = "blind" if facts["blind"] else "not blind"
-            says = f"The decision on {show(facts['task_id'])} is said to be {how}, and was opened otherwise."
+            says = f"The decision on {show(facts['task_id'])} is recorded as {how}, but was opened otherwise."
             yield says, facts["task_id"]
 
 
 def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
-    """final-verdicts.jsonl is what the rows come to, and what the events come to, one by one."""
+    """Check each line of final-verdicts.jsonl against the result of the rows, and against that of the events."""
     violations = []
     by_rows = _standing_by_rows(bundle)
     stated = [row["task_id"] for row in bundle.final_verdicts]
     if stated != [line["task_id"] for line in bundle.trajectories]:
-        violations.append(("final-verdicts.jsonl is not of these trajectories in their order.", VERDICTS))
+        violations.append(("final-verdicts.jsonl does not list these trajectories in their order.", VERDICTS))
     for row in bundle.final_verdicts:
         task_id = row["task_id"]
         own, past = (row["state"], row["verdict"], row["by"]), history.tasks.get(task_id)
@@ -171,7 +171,7 @@ def _describe(standing: Standing | None) -> str:
 
 
 def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
-    """The standing of each trajectory by its rows, without a look at the events."""
+    """Return the standing of each trajectory from the rows alone, without the events."""
     labels = bundle.newest_labels()
     flagged = {row["task_id"] for row in bundle.flags}
     drawn = {task_id: False for row in bundle.draws for task_id in row["facts"]["population"]}
@@ -195,7 +195,7 @@ def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
 
 
 def export_claim(bundle: Bundle, history: History) -> Finding:
-    """human-label.json has these verdicts and nothing else, and the event of the last freeze their digest."""
+    """Check that human-label.json has exactly these verdicts, and the event of the last freeze their digest."""
     verdicts = plural(len(bundle.final_verdicts), "verdict")
     good = f"human-label.json has {verdicts}, and the event of the freeze is over the same."
     return conclude("export", good, [*_check_human_label(bundle), *_check_freeze(bundle, history)])
@@ -208,7 +208,7 @@ def _check_human_label(bundle: Bundle) -> Violations:
             yield "human-label.json does not say that it is partial.", LABELS
             return
         if document.get("missing") != bundle.submission["missing"]:
-            yield "human-label.json lists as missing what submission.json does not, or the other way round.", LABELS
+            yield "human-label.json and submission.json differ on what is missing.", LABELS
         document = document.get("labels")
     if not isinstance(document, list):
         yield "human-label.json has no list of labels.", LABELS
@@ -222,17 +222,17 @@ def _check_human_label(bundle: Bundle) -> Violations:
     for entry, row in zip(document, final, strict=False):
         task_id = row["task_id"]
         if entry != {"task_id": task_id, "confirmed_task": confirmed.get(task_id), key: str(row["verdict"])}:
-            yield f"human-label.json says something else of {show(task_id)}.", task_id
+            yield f"human-label.json has another label for {show(task_id)}.", task_id
 
 
 def _check_freeze(bundle: Bundle, history: History) -> Violations:
-    """The last freeze was over the verdicts that the events come to, which are those of final-verdicts.jsonl."""
+    """Check that the digest of the last freeze matches final-verdicts.jsonl and the verdicts by the events."""
     freezes = history.of("frozen")
     if not freezes or not history.frozen:
-        yield "No freeze that stands states these verdicts.", "events.jsonl"
+        yield "No valid freeze states these verdicts.", "events.jsonl"
         return
     stated, place = get_text(freezes[-1].payload, "verdicts"), freezes[-1].event_place
     if stated != try_digest({row["task_id"]: row["verdict"] for row in bundle.final_verdicts}):
-        yield "The event of the freeze is over other verdicts than final-verdicts.jsonl.", place
+        yield "The event of the freeze covers other verdicts than final-verdicts.jsonl.", place
     if stated != try_digest(history.verdicts):
-        yield "The event of the freeze is over other verdicts than there were then.", place
+        yield "The event of the freeze covers other verdicts than existed then.", place

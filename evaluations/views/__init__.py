@@ -1,1 +1,1 @@
-"""The pages of evaluations, one module a subject; names of agents and all text of them are inert."""
+"""The pages of evaluations, one module for each subject; names and all texts of agents are escaped."""

@@ -1,4 +1,4 @@
-"""How far people agree: of one submission for its maintainers, and of a benchmark."""
+"""Agreement pages: of one submission for its maintainers, and of a benchmark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def agreement(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         if "csv" in request.GET:
-            raise Http404("There are no figures before the freeze.")
+            raise Http404("Figures are available after the freeze.")
         return render(request, "evaluations/agreement.html", require_unfrozen(submission))
     filters = Filters.of(request.GET)
     every = access.submission_cases(submission)
@@ -51,7 +51,7 @@ def benchmark_agreement(request: Request, slug: str) -> HttpResponse:
 
 
 def require_unfrozen(submission: Submission) -> dict[str, Any]:
-    """The context of a page of results before the freeze: progress, and nothing that a label says."""
+    """Return the context of a results page before the freeze: progress, without anything that reveals labels."""
     return {"submission": submission, "standing": progress.count_states(submission)}
 
 
@@ -73,7 +73,7 @@ def _answer(
 
 
 def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
-    """Tables by their names (with underscores), the figures of the rows that stand alone, and the pictures."""
+    """Return tables by their names (with underscores), the figures of tables with one row, and the charts."""
     by_name = {table.name.replace("-", "_"): table for table in tables}
     by_name["informed_reasons"] = _first_rows(by_name["informed_reasons"])
     return figures_of(found, by_name) | {
@@ -95,7 +95,7 @@ def _first_rows(table: Table) -> Table:
 
 
 def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
-    """The rows that stand alone, parted into what is shown together."""
+    """Return the figures of tables with one row, grouped for display."""
     overall = tables["overall"].figures
     listed = tables["first_against_second"].figures
     qa = tables["adjudications"].figures
@@ -119,16 +119,16 @@ def _group(kind: str, found: Agreement, tables: Mapping[str, Table]) -> tuple[Ra
 
 # --- charts -----------------------------------------------------------------------------------------------------------
 
-MOST_GROUPS = 20  # rows of a chart that can still be read; the table behind it has all
+MOST_GROUPS = 20  # readable rows of a chart; the table below it has all
 MOST_PEOPLE = 30
 DRAWN = ("alpha", "ac1")  # of `COEFFICIENTS`
 
 
 def chart_outcomes(found: Agreement) -> Stacked:
-    """Unanimous, a majority and no majority, over all, by level, and by agent where there are several."""
+    """Chart unanimous, a majority and no majority, over all, by level, and by agent if there are several."""
     rows = [(group.name, _outcome(group)) for group in outcome_rows(found)]
     parts = ("unanimous", "a majority", "no majority")
-    return charts.stacked("outcomes", "How the labels of a trajectory fall", parts, rows[: MOST_GROUPS + 1])
+    return charts.stacked("outcomes", "Distribution of labels per trajectory", parts, rows[: MOST_GROUPS + 1])
 
 
 def _outcome(group: Group) -> list[int]:
@@ -136,7 +136,7 @@ def _outcome(group: Group) -> list[int]:
 
 
 def chart_group(kind: str, groups: Sequence[Group]) -> Rates:
-    """Alpha and AC1 of each group, or raw agreement where nothing else is defined; of too many groups the largest."""
+    """Chart alpha and AC1 of each group, or raw agreement if nothing else is defined; at most `MOST_GROUPS` groups."""
     most = sorted(groups, key=lambda group: -group.n_pairable)[:MOST_GROUPS]
     shown = [group for group in groups if group in most]
     title = f"Agreement by {kind}"
@@ -153,12 +153,12 @@ def chart_group(kind: str, groups: Sequence[Group]) -> Rates:
 
 
 def chart_pairs(found: Agreement) -> Grid | None:
-    """Alpha of every two annotators; None where there is nobody to compare, or too many for a picture."""
+    """Chart alpha of every two annotators; None if there is nobody to compare, or too many for a chart."""
     names = [annotator.name for annotator in found.annotators]
     if not found.pairs or len(names) > MOST_PEOPLE:
         return None
     known = {(pair.first, pair.second): pair.alpha for pair in found.pairs}
-    return charts.heat_map("pairs", "Krippendorff alpha of every two annotators", names, known)
+    return charts.heat_map("pairs", "Krippendorff's alpha of pairs of annotators", names, known)
 
 
 def chart_confusions(annotators: Iterable[Annotator]) -> list[Grid]:

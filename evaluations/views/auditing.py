@@ -1,4 +1,4 @@
-"""The auditor's desk: bundles that were opened here, what their checks said, the sample, and what came of it."""
+"""Pages of audits: imported bundles, results of their checks, the sample, and its results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, Sample
 from evaluations.models import Audit, SigningKey
 from evaluations.views.findings import checks_counted, counted, finding_rows
 
-MOST_UPLOADS = 20  # shown, the newest
+MOST_UPLOADS = 20  # newest uploads shown
 
 
 @page
@@ -73,7 +73,7 @@ def _audits(request: Request, form: BundleForm, status: int = 200) -> HttpRespon
 
 @page
 def bundle_upload(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """How far a bundle is (the page asks again every second), then the audit, or the refusal with its findings."""
+    """Show the progress of an upload (the page reloads every second), then the audit, or the refusal with findings."""
     found = bundle_upload_for(request.user, pk)
     context = {"upload": found, "findings": finding_rows(found.findings, {})}
     template = "evaluations/_bundle_upload.html" if request.htmx else "evaluations/bundle_upload.html"
@@ -85,7 +85,7 @@ def cancel_bundle(request: Request, pk: uuid.UUID) -> HttpResponse:
     found = bundle_upload_for(request.user, pk)
     uploads.cancel(found)
     opened = found.audit is not None and not found.refused
-    messages.success(request, "It was opened, and its audit stays." if opened else "The bundle is deleted.")
+    messages.success(request, "It was already opened, and its audit remains." if opened else "Bundle deleted.")
     return redirect("audits")
 
 
@@ -101,7 +101,7 @@ def draw_sample(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, sample_form=form)
     made = actions.draw(found, request.user, form.cleaned_data["size"], form.cleaned_data["seed"])
-    messages.success(request, "The sample is drawn. Add the people who label it again.")
+    messages.success(request, "Sample drawn. Add the people who label it again.")
     return redirect("people", made.pk)
 
 
@@ -112,7 +112,7 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
     made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
-    messages.success(request, f"The submission is {made}.")
+    messages.success(request, f"Submission {made}.")
     return redirect("audit", pk)
 
 
@@ -123,7 +123,7 @@ def add_auditor(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, auditor_form=form)
     member = actions.add_auditor(request.user, found, form.cleaned_data["person"])
-    messages.success(request, f"{member.person} reads this audit too, as {member.pseudonym}.")
+    messages.success(request, f"{member.person} can now read this audit, as {member.pseudonym}.")
     return redirect("audit", pk)
 
 

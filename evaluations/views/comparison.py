@@ -1,4 +1,4 @@
-"""One judge against people: of a submission for its maintainers, and of a benchmark; and where the two differ."""
+"""Pages that compare one judge with people, in a submission or in a benchmark, and the list of their differences."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from evaluations.views.agreement import require_unfrozen
 from evaluations.views.exporting import csv_file
 from judges.models import Judge
 
-LIST = ("agent", "level", "website", "kind")  # what a list of differences can be narrowed to
+LIST = ("agent", "level", "website", "kind")  # filters of a list of differences
 SHOWN = 25  # differences on a page
-LISTED = 100  # on the page that lists nothing else
+LISTED = 100  # on the page that lists only differences
 
 
 @page
@@ -33,7 +33,7 @@ def comparison(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         if request.GET.get("csv"):
-            raise Http404("There are no figures before the freeze.")
+            raise Http404("Figures are available after the freeze.")
         return render(request, "evaluations/comparison.html", require_unfrozen(submission))
     about = (submission.benchmark.slug, str(submission))
     context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
@@ -42,7 +42,7 @@ def comparison(request: Request, pk: int) -> HttpResponse:
 
 @page
 def benchmark_comparison(request: Request, slug: str) -> HttpResponse:
-    """The judge that ?judge= names against people, over all submissions that the person may see figures of."""
+    """Compare the judge of ?judge= with people, over all submissions whose figures the person may see."""
     benchmark, every = access.benchmark_cases(request.user, slug, Filters.of(request.GET).rules)
     context = {"benchmark": benchmark, "only": WHOLE_BENCHMARK}
     return _answer(request, every, benchmark.name, (benchmark.slug,), context)
@@ -70,9 +70,9 @@ def differences(request: Request, slug: str) -> HttpResponse:
 
 
 def _judge(request: Request, filters: Filters, judges: Sequence[Judge]) -> tuple[Judge | None, str]:
-    """The judge to show, and the one that was asked for where that has said nothing here.
+    """Return the judge to show, and the requested one if it has no judgments here.
 
-    A file is of the judge that was asked for or of none: Http404.
+    A file is always about the requested judge; else Http404.
     """
     if not request.GET.get("csv"):
         return filters.judge_or_first(judges)
@@ -82,12 +82,12 @@ def _judge(request: Request, filters: Filters, judges: Sequence[Judge]) -> tuple
 
 
 def kind_of(difference: Difference) -> str:
-    """The name in `forms.KINDS`: the judge says success and people do not, or the reverse."""
+    """Return the name in `forms.KINDS`: the judge says success and people do not, or the reverse."""
     return "too-kind" if difference.judged.verdict is Verdict.SUCCESS else "too-strict"
 
 
 def _listed(shown: Page) -> dict[str, Any]:
-    """The differences of a page: each with the address of its trajectory, and both verdicts in words."""
+    """Return the differences of a page: each with the address of its trajectory, and both verdicts in words."""
     name, address = comparison_tables.verdict_name, comparison_tables.trajectory_at
     rows = [(each, address(each), name(each.case.final), name(each.judged.verdict)) for each in shown.object_list]
     return {"page": shown, "differences": rows}
@@ -97,7 +97,7 @@ def _answer(
     request: Request, every: Sequence[Case], whole: str, about: tuple[str, ...], context: dict[str, Any]
 ) -> HttpResponse:
     filters = Filters.of(request.GET)
-    if "submission" in context:  # of one agent
+    if "submission" in context:  # it has one agent
         filters = replace(filters, agent="")
     slug = context["benchmark"].slug
     judges = list_judges(every, benchmark=slug)

@@ -1,4 +1,4 @@
-"""Charts of the pages of judges, with the table behind each. Every number comes from a `Comparison`."""
+"""Charts of the pages of judges, with their tables. Every number comes from a `Comparison`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
-MOST_ROWS = 20  # of a breakdown on a page: the groups with the most cases; the file has all
+MOST_ROWS = 20  # rows of a breakdown on a page: the groups with the most cases; the file has all
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Charts, and the tables with the same numbers; ``name`` is its anchor, ``folded`` tables open at a click."""
+    """Charts, and the tables with the same numbers; ``name`` is its anchor; ``folded`` tables are collapsed."""
 
     name: str
     title: str
@@ -30,7 +30,7 @@ class Part:
 
 
 def figures(found: Comparison) -> list[tuple[Column, Cell]]:
-    """In large: both rules for label 2 beside each other, then what does not depend on them."""
+    """Return the headline figures: both rules for label 2 next to each other, then figures independent of them."""
     shown = []
     for measure in JUDGE_MEASURES.values():
         if not measure.headline:
@@ -52,7 +52,7 @@ def figures(found: Comparison) -> list[tuple[Column, Cell]]:
 
 
 def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
-    """Everything about one judge but the list of differences; charts follow ``rule``, tables have both."""
+    """Yield everything about one judge except the list of differences; charts follow ``rule``, tables have both."""
     yield _by_agent(found, people, rule)
     human = _explained_above(comparison_tables.ceiling(people, found.rules))
     yield Part("human-ceiling", "The human ceiling", tables=[human], folded=True)
@@ -80,7 +80,7 @@ def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
 
 
 def _ceiling(people: Sequence[Row], rule: Label2) -> list[tuple[str, Measure]]:
-    """All people together, the last row of `comparison.ceiling`; nothing where nobody labelled."""
+    """Return the figure of all people together, from the last rows of `comparison.ceiling`; empty without labels."""
     return [(CEILING, row.measures["agreement"]) for row in _under(people, rule)[-1:] if row.n]
 
 
@@ -124,7 +124,7 @@ def _breakdown(found: Comparison, shown: Breakdown, rule: Label2) -> Part:
 
 
 def _explained_above(table: Table) -> Table:
-    """The table without the meaning of its columns, which the table of agents gives already."""
+    """Return the table without the explanations of its columns, which the table of agents already has."""
     return replace(table, columns=[replace(column, explanation="") for column in table.columns])
 
 
@@ -154,7 +154,7 @@ def _calibration(found: Comparison) -> Part:
     return Part("score", "Calibration of the score", drawn, tables, note, folded=True)
 
 
-# --- many judges, and agents -----------------------------------------------------------------------------------------
+# --- several judges, and agents --------------------------------------------------------------------------------------
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> list[Chart]:

@@ -50,7 +50,7 @@ def evidence_file(request: Request, pk: int) -> HttpResponseBase:
 
 
 def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
-    """Before the freeze only what `check_submission` says: claims would tell a maintainer of labels."""
+    """Return the context; before the freeze only the output of `check_submission`, because claims reveal labels."""
     frozen = claims_may_be_shown(submission)
     look = standing.look(submission) if frozen else standing.Look(None)
     if frozen and look.computed_at is None and standing.request(submission):
@@ -71,20 +71,20 @@ def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
     }
 
 
-SHORTLY = 300  # seconds that a copy of the keys is kept on the way
+SHORTLY = 300  # seconds that caches may store the keys
 
 
 @require_safe
 @cache_control(public=True, max_age=SHORTLY)
 def signing_keys(request: HttpRequest) -> JsonResponse:
-    """The public keys, for everybody: no sign-in, and the same answer whoever asks. None before there is one."""
+    """Return the public keys, the same for everybody, without sign-in. Empty before the first key exists."""
     return JsonResponse(signing.published())
 
 
 @login_required
 @require_safe
 def anchors(request: Request, pk: int) -> HttpResponse:
-    """The part of a submission's page that says where its head was published; followed as a link, the page itself."""
+    """Return the part of a submission's page with its published heads; for a normal request, redirect to the page."""
     submission = access.submission_for(request.user, pk, *access.READERS)
     if request.headers.get("HX-Request") != "true":
         return redirect("submission", pk)

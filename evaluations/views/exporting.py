@@ -24,9 +24,9 @@ from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
 from evaluations.tables import Table
 
 EXPLANATIONS = {
-    ExportFormat.HUMAN_LABEL: "The final verdict of every task, in the published form (JSON).",
+    ExportFormat.HUMAN_LABEL: "The final verdict of every task, in the published format (JSON).",
     ExportFormat.LABELS: "Every label and adjudication with its revisions, reasons and times (JSON Lines).",
-    ExportFormat.TRAJECTORIES_V2: "The trajectories as Online-Mind2Web v2 folders, whatever they came as (zip).",
+    ExportFormat.TRAJECTORIES_V2: "The trajectories as Online-Mind2Web v2 folders, whatever format they came in (zip).",
 }
 
 
@@ -40,7 +40,7 @@ def export(request: Request, pk: int) -> HttpResponse:
 @login_required
 @require_safe
 def export_check(request: Request, pk: int) -> HttpResponse:
-    """The part of the page that says what is missing, looked up again; followed as a link, the page itself."""
+    """Return the part of the page with the missing data, checked again; for a normal request, redirect to the page."""
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     if request.headers.get("HX-Request") != "true":
         return redirect("export", pk)
@@ -52,7 +52,7 @@ def export_check(request: Request, pk: int) -> HttpResponse:
 def export_file(request: Request, pk: int, export_format: str) -> HttpResponseBase:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     if export_format not in list(ExportFormat):
-        raise Http404("There is no such export.")
+        raise Http404("This export does not exist.")
     try:
         partial = request.GET.get("partial") == "1"
         return download(prepare_download(submission, ExportFormat(export_format), partial=partial))
@@ -75,13 +75,13 @@ def _what_is_missing(submission: Submission) -> dict[str, Any]:
 
 
 def csv_file(tables: Iterable[Table], name: str, *about: str) -> HttpResponse:
-    """The table of that name as an attachment; Http404 for a name that the page does not have.
+    """Return the table of that name as an attachment; Http404 for a name that the page does not have.
 
-    ``about`` says in the file's name what the table is about; agents may be called anything.
+    ``about`` describes the table in the file's name; names of agents can contain any characters.
     """
     table = next((table for table in tables if table.name == name), None)
     if table is None:
-        raise Http404("This page has no such table.")
+        raise Http404("This table does not exist.")
     response = HttpResponse(table.as_csv(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = str(content_disposition_header(True, file_name(*about, table.name)))
     return response

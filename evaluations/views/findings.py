@@ -10,7 +10,7 @@ from annotation.formats import printable
 from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.rules import CLAIMS
 
-MOST_OF_A_KIND = 200  # that a page lists; claims.json and the API have all
+MOST_OF_A_KIND = 200  # entries that a page lists; claims.json and the API have all
 CHIPS = {"pass": "ok", "fail": "bad", "note": "warn"}
 WORDS = {"pass": ("passed", "passed"), "fail": ("failed", "failed"), "note": ("note", "notes")}
 
@@ -23,7 +23,7 @@ def checks_counted(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """How many of the rows passed, failed and are notes, as words, each with its chip ("" where there is none)."""
+    """Count the rows that passed, failed and are notes, as words, each with its chip ("" if none)."""
     found = Counter(row["result"] for row in rows)
     return [
         (f"{found[result]} {WORDS[result][found[result] != 1]}", chip if found[result] else "")
@@ -32,10 +32,10 @@ def counted(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def finding_rows(findings: Iterable[Mapping[str, Any]], trajectories: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row of each of ``findings`` (`Finding.as_json`); a place that is a task id of ``trajectories`` leads there.
+    """Return a row for each of ``findings`` (`Finding.as_json`); task ids of ``trajectories`` in places become links.
 
-    ``anchor`` is the id of the row in the page: of several with one name the first has it. ``kinds`` are those of
-    a text that tells of several (`format_kinds`), each with the first that is told of it, and how many ``more``.
+    ``anchor`` is the id of the row in the page; of several rows with one name, only the first has it. ``kinds`` are
+    those in the text of a finding (`format_kinds`), each with its first entries, and the number of the others.
     """
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()

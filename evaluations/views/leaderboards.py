@@ -1,4 +1,4 @@
-"""The agents of a benchmark by success rate, and its judges by how far they can be trusted."""
+"""Leaderboards of a benchmark: agents by success rate, and judges by agreement with people."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ OF_JUDGES = ("agent", "level", "website", "label2", "rules")
 
 @page
 def agents(request: Request, slug: str) -> HttpResponse:
-    """Success rates by people; the judge that ?judge= names, else the first, speaks for agents without any.
+    """Show success rates by people; for agents without them, by the judge of ?judge=, or the first judge.
 
-    Figures over an agent's attempts are by people and by every judge, whichever one is named.
+    Figures over an agent's attempts are by people and by all judges.
     """
     filters = Filters.of(request.GET)
     benchmark, every = access.ranked_cases(request.user, slug, filters.rules)
     judges = list_judges(every, benchmark=slug)
     judge = filters.judge_of(judges)
-    chosen = replace(filters, agent="").applied(every)  # they are all ranked
+    chosen = replace(filters, agent="").applied(every)  # agents are not filtered: the page ranks all
     found, several = standings(chosen, judge, benchmark=slug), attempts(chosen, judges, benchmark=slug)
     table = comparison_tables.standings(found)
     further = [comparison_tables.over_attempts(several)] if several else []
@@ -52,7 +52,7 @@ def agents(request: Request, slug: str) -> HttpResponse:
 
 @page
 def judge_standings(request: Request, slug: str) -> HttpResponse:
-    """Every judge with judgments of these cases, the human ceiling among them, and each two against each other."""
+    """Show every judge with judgments of these cases, the human ceiling, and comparisons of two judges."""
     filters = Filters.of(request.GET)
     benchmark, every = access.benchmark_cases(request.user, slug, filters.rules)
     judges = list_judges(every, benchmark=slug)

@@ -22,7 +22,7 @@ from evaluations.tables import Table
 from evaluations.views.agreement import chart_outcomes, figures_of, require_unfrozen
 from evaluations.views.exporting import csv_file
 
-MOST_WEBSITES = 20  # in print; the file has all
+MOST_WEBSITES = 20  # rows in print; the file has all
 
 
 @page
@@ -85,5 +85,5 @@ def _failure_types(table: Table) -> Rates | None:
 
 
 def _measure(value: Any) -> Measure:
-    assert isinstance(value, Measure)  # noqa: S101 - for the types: the column has nothing else
+    assert isinstance(value, Measure)  # noqa: S101 - for type checking: the column has only measures
     return value

@@ -1,4 +1,4 @@
-"""What tasks are held against: network checks and rubrics, read, written, withdrawn and imported."""
+"""API endpoints for expectations: read, write, withdraw and import network checks and rubrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from judges.models import Expectation
 
 
 class ExpectationSerializer(serializers.ModelSerializer):
-    """A version of what a task is held against. An empty ``text`` withdraws; ``written_by`` is null for a command."""
+    """A version of a task's checks or rubric. Empty ``text``: withdrawn. ``written_by`` is null for a command."""
 
     task_id = serializers.CharField(source="task.external_id", read_only=True)
     task_version = serializers.IntegerField(source="task.version", read_only=True)
@@ -37,15 +37,15 @@ class ExpectationSerializer(serializers.ModelSerializer):
 
 
 class NewTextSerializer(serializers.Serializer):
-    """A new version. ``after`` is the version that it was made from, 0 for none: 409 when there is a newer one."""
+    """A new version. ``after`` is the version that was edited, 0 for none; 409 if there is a newer one."""
 
-    text = serializers.CharField(trim_whitespace=False, help_text="YAML, or JSON.")
+    text = serializers.CharField(trim_whitespace=False, help_text="YAML or JSON.")
     why = serializers.CharField(required=False, default="", allow_blank=True, max_length=LONGEST_WHY)
     after = serializers.IntegerField(required=False, min_value=0, default=None, allow_null=True)
 
     def validate_text(self, text: str) -> str:
         if not text.strip():
-            raise serializers.ValidationError("There is no text. To expect nothing any more, DELETE it.")
+            raise serializers.ValidationError("The text is empty. To expect nothing any more, use DELETE.")
         return text
 
 
@@ -63,7 +63,7 @@ class WithdrawnVersion(serializers.Serializer):
         required=False,
         min_value=0,
         default=None,
-        help_text="The version that was looked at; 409 for an older one.",
+        help_text="The version that was edited; 409 if there is a newer one.",
     )
 
 
@@ -90,14 +90,14 @@ class Expectations(Listing):
 
 
 class ExpectationDetail(View):
-    """What one task is held against: the newest version of the task."""
+    """Expectations of the newest version of one task."""
 
     scopes = {"GET": Scope.READ, "PUT": Scope.WRITE, "DELETE": Scope.WRITE}
     serializer_class = ExpectationSerializer
     filters: type[serializers.Serializer] = WhichVersion
 
     def get(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """The newest version, or the one that ``version`` names."""
+        """Return the newest version, or the one given by ``version``."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         wanted = self.chosen().get("version")
         if wanted is None:
@@ -105,12 +105,12 @@ class ExpectationDetail(View):
         else:
             found = expectations.select_history(task, kind).filter(version=wanted).first()
         if found is None:
-            raise Http404("Nothing is expected of this task.")
+            raise Http404("This task has no expectations.")
         return Response(ExpectationSerializer(found).data)
 
     @extend_schema(request=NewTextSerializer, responses={200: ExpectationSerializer})
     def put(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """Write a new version, unless the text is unchanged. 400 names every problem with its line."""
+        """Write a new version, unless the text is unchanged. 400 lists every problem with its line."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         given = NewTextSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -120,7 +120,7 @@ class ExpectationDetail(View):
 
     @extend_schema(parameters=[WithdrawnVersion], responses={200: ExpectationSerializer})
     def delete(self, request: Request, slug: str, external_id: str, expected: str) -> Response:
-        """Withdraw it, which is a new version without text. Earlier versions stay."""
+        """Withdraw the expectations with a new version without text. Earlier versions stay."""
         task, kind = self._task(slug, external_id), _find_kind(expected)
         self.filters = WithdrawnVersion
         made = expectations.withdraw(request.user, task, kind, after=self.chosen()["after"])
@@ -137,7 +137,7 @@ class ExpectationDetail(View):
 
 def _find_kind(expected: str) -> Kind:
     if expected not in Kind.values:
-        raise Http404(f"There is no such kind of expectation; known are {', '.join(Kind.values)}.")
+        raise Http404(f"This kind of expectation does not exist. Known: {', '.join(Kind.values)}.")
     return Kind(expected)
 
 
@@ -148,7 +148,7 @@ class ExpectationsFile(serializers.Serializer):
         help_text="A zip with one <task_id>.yaml for each task, or YAML, JSON or JSON Lines of entries with task_id "
         "and checks, or rubric.",
     )
-    dry_run = serializers.BooleanField(required=False, default=False, help_text="Only check the file.")
+    dry_run = serializers.BooleanField(required=False, default=False, help_text="Check the file without importing it.")
 
 
 class ExpectationsImport(View):
@@ -174,10 +174,10 @@ class ExpectationsImport(View):
             values["file"].name,
             dry_run=values["dry_run"],
         )
-        return imported(report, "The file was refused; nothing was imported.")
+        return imported(report, "The file was rejected; nothing was imported.")
 
 
-# --- judgments made elsewhere ----------------------------------------------------------------------------------------
+# --- imported judgments -----------------------------------------------------------------------------------------------
 
 
 class JudgmentFile(serializers.Serializer):
@@ -185,9 +185,13 @@ class JudgmentFile(serializers.Serializer):
         validators=[lambda file: check_size(file, imports.LARGEST_FILE)],
         help_text="JSON Lines or CSV with agent, task_id, verdict; or a WebJudge result file.",
     )
-    judge = serializers.SlugField(max_length=imports.LONGEST_NAME, help_text="Whose judgments they are.")
+    judge = serializers.SlugField(max_length=imports.LONGEST_NAME, help_text="The judge's name.")
     agent = serializers.CharField(
-        required=False, default="", allow_blank=True, max_length=200, help_text="Where the file does not name it."
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="The agent, if the file does not name it.",
     )
 
 
@@ -214,4 +218,4 @@ class ImportedJudgments(View):
             agent=given.validated_data["agent"],
             person=request.user,
         )
-        return imported(outcome.report, "The judgment file was refused; nothing was imported.")
+        return imported(outcome.report, "The judgment file was rejected; nothing was imported.")

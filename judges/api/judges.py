@@ -34,19 +34,22 @@ class JudgeSerializer(serializers.ModelSerializer):
 
 
 class NewJudgeSerializer(serializers.Serializer):
-    """What a judge is made of; what is left out has its default."""
+    """Definition of a judge; omitted fields have their defaults."""
 
-    name = serializers.CharField(max_length=64, help_text="A name that exists gets its next version.")
+    name = serializers.CharField(max_length=64, help_text="If the name exists, this becomes its next version.")
     scorer = serializers.CharField(max_length=40)
     model = serializers.CharField(
-        max_length=200, default="", allow_blank=True, help_text="As its endpoint calls it; empty where none is asked."
+        max_length=200,
+        default="",
+        allow_blank=True,
+        help_text="The model's name at its endpoint; empty if the scorer asks no model.",
     )
     endpoint = serializers.CharField(max_length=40, default="default")
     prompts = serializers.CharField(
-        max_length=100, default="", allow_blank=True, help_text="A prompt set; empty: the scorer's own."
+        max_length=100, default="", allow_blank=True, help_text="A prompt set; empty: the scorer's default."
     )
-    parameters = serializers.DictField(default=dict, help_text="Those of the scorer.")
-    generation = serializers.DictField(default=dict, help_text="How the model is asked.")
+    parameters = serializers.DictField(default=dict, help_text="The scorer's parameters.")
+    generation = serializers.DictField(default=dict, help_text="How the model is called.")
     description = serializers.CharField(max_length=500, default="", allow_blank=True)
     concurrency = serializers.IntegerField(default=16)
     timeout = serializers.FloatField(default=120.0, help_text="Seconds for one attempt.")
@@ -56,7 +59,7 @@ class NewJudgeSerializer(serializers.Serializer):
 class JudgeFilters(serializers.Serializer):
     name = serializers.CharField(required=False)
     scorer = serializers.CharField(required=False)
-    newest = serializers.BooleanField(required=False, help_text="Only the newest version of every name.")
+    newest = serializers.BooleanField(required=False, help_text="Only the newest version of each judge.")
 
 
 class Judges(Listing):
@@ -78,7 +81,7 @@ class Judges(Listing):
 
     @extend_schema(request=NewJudgeSerializer, responses={201: JudgeSerializer})
     def post(self, request: Request) -> Response:
-        """Define a judge, or the next version of the one with this name."""
+        """Define a judge, or its next version if the name exists."""
         access.find_judges(request.user)
         given = NewJudgeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
@@ -98,11 +101,11 @@ class JudgeDetail(View):
         return Response(JudgeSerializer(found).data)
 
 
-# --- the terms of models ---------------------------------------------------------------------------------------------
+# --- model terms ------------------------------------------------------------------------------------------------------
 
 
 class TermsSerializer(serializers.ModelSerializer):
-    """Prices in US dollars for a million tokens, null where unknown; limits a minute, null for none."""
+    """Prices in US dollars per million tokens, null if unknown; limits per minute, null for no limit."""
 
     class Meta:
         model = ModelTerms
@@ -110,7 +113,7 @@ class TermsSerializer(serializers.ModelSerializer):
             "id", "endpoint", "model", "input_price", "cached_price", "output_price", "requests_per_minute",
             "tokens_per_minute", "changed_at",
         ]  # fmt: skip
-        validators: list[Any] = []  # a model that has terms already is changed
+        validators: list[Any] = []  # no uniqueness check: existing terms are changed
 
 
 class Terms(Listing):
@@ -138,7 +141,7 @@ class Terms(Listing):
 
 
 class PromptSetSerializer(serializers.Serializer):
-    """A prompt set without its texts; ``loaded_at`` is null for those that are part of WebVerdict."""
+    """A prompt set without its texts; ``loaded_at`` is null for the sets that are part of WebVerdict."""
 
     name = serializers.CharField()
     digest = serializers.CharField()
@@ -158,7 +161,7 @@ class PromptSetDetailSerializer(PromptSetSerializer):
 
 
 class NewPromptSetSerializer(serializers.Serializer):
-    name = serializers.CharField(max_length=64, help_text="Judges name it loaded/NAME.")
+    name = serializers.CharField(max_length=64, help_text="Judges refer to it as loaded/NAME.")
     texts = serializers.DictField(
         child=serializers.CharField(trim_whitespace=False), help_text="By <stage>.<part>, such as verdict.system."
     )

@@ -1,4 +1,4 @@
-"""Judge runs and judgments for the scripts of maintainers: planned, started, followed, read."""
+"""API endpoints for maintainers' scripts: plan, start and follow judge runs, and read judgments."""
 
 from __future__ import annotations
 
@@ -27,28 +27,33 @@ from judges.planning import MOST_REPETITIONS, MOST_SEED, Plan
 RUN_STATES = "waiting, running, paused, stopped, cancelled or finished"
 
 
-# --- shapes ----------------------------------------------------------------------------------------------------------
+# --- serializers ------------------------------------------------------------------------------------------------------
 
 
 class WantedRunSerializer(serializers.Serializer):
-    """What is to be judged by whom; nothing chosen is everything."""
+    """Judge and trajectories of a new run; without a selection, all trajectories."""
 
-    judge = serializers.CharField(max_length=100, help_text="A judge's name, or name@version; without: the newest.")
+    judge = serializers.CharField(
+        max_length=100, help_text="A judge's name, or name@version; without a version: the newest."
+    )
     state = serializers.ChoiceField(choices=[state.value for state in State], required=False)
     level = serializers.CharField(max_length=100, required=False)
     task_ids = serializers.ListField(child=serializers.CharField(max_length=200), required=False, max_length=100_000)
     limit = serializers.IntegerField(
-        min_value=1, max_value=1_000_000, required=False, help_text="The first so many, or with a seed a random sample."
+        min_value=1,
+        max_value=1_000_000,
+        required=False,
+        help_text="The first N trajectories, or with a seed a random sample of N.",
     )
     seed = serializers.IntegerField(
-        min_value=0, max_value=MOST_SEED, required=False, help_text="Draws the sample; only together with limit."
+        min_value=0, max_value=MOST_SEED, required=False, help_text="Draws the sample; requires limit."
     )
-    unjudged = serializers.BooleanField(default=False, help_text="Leave out what this judge has judged.")
+    unjudged = serializers.BooleanField(default=False, help_text="Skip what this judge has already judged.")
     repetitions = serializers.IntegerField(min_value=1, max_value=MOST_REPETITIONS, default=1)
     max_cost = serializers.DecimalField(
         max_digits=12, decimal_places=4, required=False, allow_null=True, help_text="US dollars."
     )
-    fresh = serializers.BooleanField(default=False, help_text="Use no reply of an earlier run.")
+    fresh = serializers.BooleanField(default=False, help_text="Do not reuse replies of earlier runs.")
 
     def judge_asked_for(self) -> Judge:
         try:
@@ -64,7 +69,7 @@ class WantedRunSerializer(serializers.Serializer):
 
 
 class NumbersSerializer(serializers.Serializer):
-    """The numbers of a dataclass; None in a type makes its field nullable."""
+    """The numeric fields of the dataclass ``shown``; None in a type makes its field nullable."""
 
     shown: type
     left_out: tuple[str, ...] = ()
@@ -86,7 +91,7 @@ class NumbersSerializer(serializers.Serializer):
 class PlanSerializer(NumbersSerializer):
     """The plan of a run. Tokens, cost (US dollars, null without prices) and seconds are estimates.
 
-    Fields ending in ``_high`` assume a model that thinks, if it can, and gives every answer in another form first.
+    Fields ending in ``_high`` assume that the model reasons, if it can, and first gives every answer in another form.
     """
 
     shown, left_out = Plan, ("meeting_requirement",)
@@ -99,7 +104,7 @@ class RunErrorSerializer(serializers.Serializer):
 
 
 class StandingSerializer(NumbersSerializer):
-    """How far a run is; ``rate`` in judgments a minute."""
+    """Progress of a run; ``rate`` in judgments per minute."""
 
     shown = runs.Progress
     state = serializers.CharField(help_text=RUN_STATES)
@@ -114,7 +119,7 @@ class StandingSerializer(NumbersSerializer):
 
 
 class RunSerializer(serializers.ModelSerializer):
-    """``stopped`` says why a run waits that nobody paused; ``estimate`` is the plan that it was started with."""
+    """A run. ``stopped`` is the reason if it waits without being paused; ``estimate`` is its plan at the start."""
 
     judge = serializers.CharField(source="judge.name")
     judge_version = serializers.IntegerField(source="judge.version")
@@ -143,7 +148,7 @@ class RunDetailSerializer(RunSerializer):
 
 
 class JudgmentSerializer(serializers.ModelSerializer):
-    """Verdict null is unscored, and ``unscored`` says why. ``imported`` is what the file of another carried."""
+    """A judgment. If ``verdict`` is null, ``unscored`` says why. ``imported``: the file and its other fields."""
 
     task_id = serializers.CharField(source="task.external_id")
     agent = serializers.CharField(source="agent.name")
@@ -163,7 +168,7 @@ class JudgmentSerializer(serializers.ModelSerializer):
 
 
 class RetriedSerializer(serializers.Serializer):
-    items = serializers.IntegerField(help_text="How many items wait again.")
+    items = serializers.IntegerField(help_text="Number of items that will be tried again.")
 
 
 class BudgetSerializer(serializers.Serializer):
@@ -332,7 +337,7 @@ class JudgmentDetail(View):
 
 
 class JudgmentTrace(View):
-    """A judgment with every call behind it: prompts with pictures by digest, raw replies, tokens, cost, times."""
+    """A judgment with all its model calls: prompts (images by digest), raw replies, tokens, cost and times."""
 
     scopes = {"GET": Scope.READ}
     serializer_class = JudgmentSerializer
@@ -349,7 +354,7 @@ class JudgmentTrace(View):
 
 class PredictionFilters(serializers.Serializer):
     judge = serializers.CharField(max_length=100, help_text="A judge of actions by its name, or name@version.")
-    each = serializers.BooleanField(required=False, help_text="Also every prediction, and not only the numbers.")
+    each = serializers.BooleanField(required=False, help_text="All predictions, not only the figures.")
 
 
 class Predictions(View):
@@ -366,6 +371,6 @@ class Predictions(View):
         judge = next((one for one in judges if str(one) == chosen["judge"]), None)
         if judge is None:
             known = ", ".join(map(str, judges)) or "none"
-            raise serializers.ValidationError({"judge": f"No such judge predicted actions here; known are: {known}."})
+            raise serializers.ValidationError({"judge": f"No such judge has predicted actions here. Known: {known}."})
         found = predictions.compute_results(predictions.select_judgments(judge, submission))
         return Response(found.as_json(predictions=chosen.get("each", False)))

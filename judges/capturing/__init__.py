@@ -1,7 +1,7 @@
-"""Live capture of cited pages into a cache: an explicit command, and the only thing here that opens addresses.
+"""Live capture of cited pages into a cache, by an explicit command; the only code here that opens web addresses.
 
-Addresses come from answers of agents, so each is somebody else's: only http and https, only hosts whose every address
-is public, checked after the name was resolved and again at every redirect, and the connection goes to what was checked.
+The addresses come from agents' answers, so they are untrusted. Allowed are http and https, and hosts with public IP
+addresses only, checked after name resolution and at every redirect. The connection goes to the checked IP address.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from judges.scorers.rubric.pictures import PictureError
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The result for one address. ``stored``: web, pdf, or "" for nothing; ``says`` is a remark or the reason."""
+    """The result for one address. ``stored``: web, pdf, or "" if failed; ``says``: a remark or the reason."""
 
     url: str
     stored: str
@@ -46,14 +46,14 @@ def capture(
     resolve: Resolve = resolve_host,
     dial: Dial = open_connection,
 ) -> Iterator[Captured]:
-    """Capture what the cache does not have yet; its index is written after each page, so that it may be stopped.
+    """Capture pages that the cache lacks; save its index after each page, so that a capture can be interrupted.
 
-    ``program`` is the browser that takes pictures (`rendering.find_browser`), None for none.
+    ``program`` is the browser that takes screenshots (`rendering.find_browser`), None for none.
     """
     for url in dict.fromkeys(urls):
         kind = cache.has(url)
         if kind is not None:
-            yield Captured(url, kind, "It was there already.")
+            yield Captured(url, kind, "It was already stored.")
         else:
             yield _capture_page(url, cache, program, limits or FetchLimits(), resolve, dial)
 
@@ -82,10 +82,10 @@ def _store_pdf(url: str, found: Fetched, cache: CacheFileSys) -> Captured:
 
 
 def _store_page(url: str, found: Fetched, cache: CacheFileSys, pictured: tuple[bytes, str]) -> Captured:
-    """Store a page; one that does not exist is stored with that statement, and supports no claim."""
+    """Store a page. A page that does not exist (404, 410) is stored with that statement and supports no claim."""
     text = extract_text(found.body, found.charset)
     if found.status in GONE:
-        text = f"(The server answered {found.status}: there is no such page.)\n{text}"
+        text = f"(The server answered {found.status}: this page does not exist.)\n{text}"
     picture, says = pictured
     cache.put_web(url, text or "(The page has no text.)", picture)
     return Captured(url, "web", says)

@@ -1,4 +1,4 @@
-"""One page over HTTP, within limits, from an address that was checked."""
+"""Download of one page over HTTP, within limits, from a checked address."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ HTML = ("text/html", "application/xhtml+xml")
 PDF = "application/pdf"
 PDF_MARK = b"%PDF-"
 REDIRECTS = (301, 302, 303, 307, 308)
-GONE = (404, 410)  # what a page says that does not exist; every other error says nothing about it
+GONE = (404, 410)  # the page does not exist; no other status proves that
 AGENT = "Mozilla/5.0 (compatible; WebVerdict page capture)"
 
 
-Dial = Callable[[tuple[str, int], float], socket.socket]  # a checked address and port, and seconds
+Dial = Callable[[tuple[str, int], float], socket.socket]  # takes a checked address with port, and a time-out in seconds
 
 
 def open_connection(place: tuple[str, int], seconds: float) -> socket.socket:
@@ -33,13 +33,13 @@ def open_connection(place: tuple[str, int], seconds: float) -> socket.socket:
 
 
 class CaptureError(Exception):
-    """A page that could not be captured, and why; it may be tried again."""
+    """The reason why a page could not be captured; the capture may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """``seconds`` are for one page with its redirects and its picture. ``size`` is in bytes: of the page itself, and
-    again of everything that the browser receives for the picture."""
+    """Limits for one page. ``seconds`` include redirects and the screenshot. ``size`` is in bytes: it applies to the
+    page itself, and separately to everything that the browser receives for the screenshot."""
 
     seconds: float = 30.0
     size: int = 20 * MEGABYTE
@@ -60,9 +60,9 @@ class Fetched:
 
 
 def fetch(url: str, resolve: Resolve, limits: FetchLimits, dial: Dial = open_connection) -> Fetched:
-    """The page at ``url``; TargetRefused for an address that is not opened, CaptureError for all that goes wrong.
+    """Return the page at ``url``; raise TargetRefused for a forbidden address, CaptureError for other failures.
 
-    Neither proxies nor cookies of the environment are used.
+    Proxies and cookies of the environment are not used.
     """
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
@@ -71,12 +71,12 @@ def fetch(url: str, resolve: Resolve, limits: FetchLimits, dial: Dial = open_con
         if isinstance(answer, Fetched):
             return answer
         url = urljoin(target.url, answer)
-    raise CaptureError(f"It leads on more than {limits.redirects} times.")
+    raise CaptureError(f"It has more than {limits.redirects} redirects.")
 
 
 def _ask(target: Target, until: float, limits: FetchLimits, dial: Dial) -> Fetched | str:
     """Return the answer of one server, or the address that it redirects to."""
-    late = CaptureError(f"There was no whole answer within {limits.seconds:g} seconds.")
+    late = CaptureError(f"The server did not complete its answer within {limits.seconds:g} seconds.")
     try:
         with _connect(target, until, dial) as connection:
             connection.request("GET", target.path, headers=_build_headers(target))
@@ -97,7 +97,7 @@ def _ask(target: Target, until: float, limits: FetchLimits, dial: Dial) -> Fetch
         if time.monotonic() < until:
             raise CaptureError(f"The connection failed: {type(error).__name__}.") from None
         raise late from None
-    if time.monotonic() >= until:  # what came may be a part only: the guard has shut the connection
+    if time.monotonic() >= until:  # the body may be incomplete: the guard has shut the connection
         raise late
     return found
 
@@ -121,7 +121,7 @@ def _connect(target: Target, until: float, dial: Dial) -> Iterator[http.client.H
     if left <= 0:
         raise TimeoutError
     plain = dial((target.ip, target.port), left)
-    spare = plain.dup()  # a hold on the same connection, whatever wraps it
+    spare = plain.dup()  # a second handle of the connection, valid if TLS wraps the first
     guard = threading.Timer(left, _shut, (spare,))
     guard.daemon = True
     guard.start()
@@ -150,7 +150,7 @@ def _read(target: Target, response: http.client.HTTPResponse, limits: FetchLimit
         raise CaptureError(f"The server answered {response.status}.")
     content_type = response.headers.get_content_type()
     if content_type not in (*HTML, PDF, "application/octet-stream"):
-        raise CaptureError(f"It is {content_type[:80]}, neither a web page nor a PDF.")
+        raise CaptureError(f"It is {content_type[:80]}, which is neither a web page nor a PDF.")
     body = response.read(limits.size + 1)
     if len(body) > limits.size:
         raise CaptureError(f"It has more than {limits.size:,} bytes.")
@@ -163,14 +163,14 @@ def _read(target: Target, response: http.client.HTTPResponse, limits: FetchLimit
     charset = response.headers.get_content_charset() or ""
     found = Fetched(target, response.status, content_type, charset, body)
     if content_type == "application/octet-stream" and not found.is_pdf:
-        raise CaptureError("It is a file of some kind, neither a web page nor a PDF.")
+        raise CaptureError("It is neither a web page nor a PDF.")
     return found
 
 
 PORTS = (80, 443, 8080, 8443)
 LONGEST = 8_000  # characters of an address
-NUMERIC = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)")  # a last label that systems read as a part of a number
-NAME = re.compile(r"[a-z0-9_.-]*")  # after IDNA; a browser is told of hosts in lists with commas and spaces
+NUMERIC = re.compile(r"(?:0[xX][0-9a-fA-F]*|[0-9]+)")  # a last label that systems parse as part of a numeric address
+NAME = re.compile(r"[a-z0-9_.-]*")  # after IDNA; commas and spaces separate hosts in browser options
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 LOCAL_NAT64 = ipaddress.ip_network("64:ff9b:1::/48")
 
@@ -179,12 +179,12 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class TargetRefused(Exception):
-    """An address that is not opened, and why."""
+    """The reason why an address is not opened."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address that may be opened, by the connection to ``ip`` and no other."""
+    """An address that may be opened, only by a connection to ``ip``."""
 
     url: str
     scheme: str
@@ -195,13 +195,13 @@ class Target:
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """Every address that the system knows for a host, as text; OSError when there is none."""
+    """Return every IP address that the system resolves for a host, as text; raise OSError if there is none."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 def check_target(url: str, resolve: Resolve = resolve_host) -> Target:
-    """Decide whether an address is opened, in this one place; raise TargetRefused with the reason if not."""
+    """Return the target if an address may be opened, which only this function decides; else raise TargetRefused."""
     if len(url) > LONGEST or re.search(r"[\x00-\x20\x7f\\]", url):
         raise TargetRefused("The address is too long, or has spaces, backslashes or control characters.")
     try:
@@ -209,16 +209,16 @@ def check_target(url: str, resolve: Resolve = resolve_host) -> Target:
         host, port = (parts.hostname or "").rstrip("."), parts.port
         host = host if ":" in host else host.encode("idna").decode("ascii").lower()
     except (ValueError, UnicodeError):
-        raise TargetRefused("This is no address.") from None
+        raise TargetRefused("This is not an address.") from None
     if ":" not in host and not NAME.fullmatch(host):
-        raise TargetRefused("The address has a host of characters that no host has.")
+        raise TargetRefused("The host of the address has invalid characters.")
     if parts.scheme.lower() not in ("http", "https"):
-        raise TargetRefused("Only http:// and https:// are opened.")
+        raise TargetRefused("The address must begin with http:// or https://.")
     if not host or parts.username is not None or parts.password is not None:
-        raise TargetRefused("The address has no host, or a name and a password.")
+        raise TargetRefused("The address has no host, or it contains a user name and password.")
     port = port if port is not None else 443 if parts.scheme.lower() == "https" else 80
     if port not in PORTS:
-        raise TargetRefused(f"Port {port} is not opened; {', '.join(map(str, PORTS))} are.")
+        raise TargetRefused(f"Port {port} is not allowed. Allowed: {', '.join(map(str, PORTS))}.")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(url, parts.scheme.lower(), host, port, _choose_public(host, port, resolve), _quote(path))
 
@@ -228,23 +228,23 @@ def _choose_public(host: str, port: int, resolve: Resolve) -> str:
     try:
         found = [str(given)] if given is not None else list(resolve(host, port))
     except OSError as error:
-        raise TargetRefused(f"There is no host {host} ({error.strerror or error}).") from None
+        raise TargetRefused(f"The host {host} does not exist ({error.strerror or error}).") from None
     for one in found:
         if not is_public(ipaddress.ip_address(one.partition("%")[0])):
-            raise TargetRefused(f"{host} is at {one}, which is not a public address.")
+            raise TargetRefused(f"{host} has the address {one}, which is not public.")
     if not found:
-        raise TargetRefused(f"There is no host {host}.")
+        raise TargetRefused(f"The host {host} does not exist.")
     return found[0]
 
 
 def _parse_literal(host: str) -> IP | None:
-    """The address that a host is written as; None for a name. Other ways to write one (decimal, octal, hexadecimal,
-    with parts left out) are refused: systems read them, each in its own way."""
+    """Return the IP address if the host is one, or None for a name. Raise TargetRefused for other notations (decimal,
+    octal, hexadecimal, with omitted parts), because systems parse them differently."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
         if ":" in host or NUMERIC.fullmatch(host.rpartition(".")[2]):
-            raise TargetRefused(f"{host} is no name, and an unusual way to write an address.") from None
+            raise TargetRefused(f"{host} is neither a host name nor an address in the usual notation.") from None
         return None
 
 

@@ -1,4 +1,4 @@
-"""Text and picture of a page. The picture is taken by a browser that is let to the checked address and nowhere else."""
+"""Text and screenshot of a page. The browser that takes the screenshot can connect only to the checked address."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from annotation.formats import scratch
 from judges.capturing.fetching import Dial, FetchLimits, Target, open_connection
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-WIDTH, HEIGHT = 1100, 4000  # pixels of a picture; what is below is not taken
-SETTLING = 8_000  # milliseconds of the page's own time
+WIDTH, HEIGHT = 1100, 4000  # pixels of a screenshot; content below is cut off
+SETTLING = 8_000  # milliseconds of virtual time for the page to load
 LEFT_OUT = ("script", "style", "noscript", "template", "svg", "iframe", "object", "head")
 BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset", "figcaption", "figure"}
@@ -34,7 +34,7 @@ BLOCKS = frozenset(
 
 
 def extract_text(body: bytes, charset: str) -> str:
-    """Title and visible text of an HTML page, a line for each block; "" where there is nothing to read."""
+    """Return the title and visible text of an HTML page, one line per block; "" if there is no text."""
     known = charset or None
     try:
         parser = html.HTMLParser(encoding=known, remove_comments=True, remove_pis=True)
@@ -61,15 +61,15 @@ def find_browser() -> str | None:
 def take_screenshot(
     target: Target, program: str | None, limits: FetchLimits, until: float, dial: Dial = open_connection
 ) -> tuple[bytes, str]:
-    """A picture of the page (PNG) and "", or a sheet of paper that says why there is none, and the same as a text.
+    """Return a screenshot of the page (PNG) and ""; or a white image with the reason, and that reason as a text.
 
-    The browser has until ``until`` (of the monotonic clock) and receives at most ``limits.size`` bytes, whatever it
-    loads. It resolves no name but the page's own, which leads to the checked address. So what a page loads from other
-    hosts (pictures, styles and scripts from a delivery network) is missing in its picture.
+    The browser has until ``until`` (monotonic clock) and receives at most ``limits.size`` bytes in total. It resolves
+    only the page's own host name, to the checked address. So resources from other hosts (images, styles and scripts
+    from a delivery network) are missing in the screenshot.
     """
     if program is None:
-        return _none("there is no browser on this machine")
-    late = f"it was not finished within {limits.seconds:g} seconds"
+        return _none("this machine has no browser")
+    late = f"the browser did not finish within {limits.seconds:g} seconds"
     left = until - time.monotonic()
     if left <= 0:
         return _none(late)
@@ -80,16 +80,16 @@ def take_screenshot(
         file = folder / "page.png"
         code = _run(_build_command(program, target, relay.port, file), folder, until, relay)
         if relay.full:
-            return _none(f"its browser received more than {limits.size:,} bytes")
+            return _none(f"the browser received more than {limits.size:,} bytes")
         if code is None:
             return _none(late)
         if code == 0 and file.is_file() and file.stat().st_size:
             return file.read_bytes(), ""
-    return _none("the browser could not take one")
+    return _none("the browser could not take a screenshot")
 
 
 def _none(why: str) -> tuple[bytes, str]:
-    return draw_sheet(f"No picture: {why}."), f"There is no picture of it: {why}."
+    return draw_sheet(f"No screenshot: {why}."), f"It has no screenshot: {why}."
 
 
 def _build_command(program: str, target: Target, port: int, file: Path) -> list[str]:
@@ -98,7 +98,7 @@ def _build_command(program: str, target: Target, port: int, file: Path) -> list[
     return [
         program,
         "--headless",
-        *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium has none for this user
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),  # Chromium has no sandbox for root
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--disable-extensions",
@@ -122,8 +122,7 @@ def _build_command(program: str, target: Target, port: int, file: Path) -> list[
 
 
 def _run(command: list[str], folder: Path, until: float, relay: Relay) -> int | None:
-    """The browser's exit code, None where its time was over before, or its bytes were; it is ended with all of its
-    processes in any case."""
+    """Return the browser's exit code; None if it ran out of time or bytes. Kill it and all its processes at the end."""
     environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     process = subprocess.Popen(  # noqa: S603 - the address is one argument, and was checked
         command,
@@ -151,7 +150,7 @@ def _watch(process: subprocess.Popen[bytes], relay: Relay) -> None:
 
 
 def draw_sheet(says: str) -> bytes:
-    """A white picture with a line of text, where there is none of the page."""
+    """Return a white PNG image with a line of text, in place of a screenshot."""
     made = Image.new("RGB", (WIDTH, 200), "white")
     ImageDraw.Draw(made).text((40, 90), says, fill="black")
     written = io.BytesIO()
@@ -163,10 +162,10 @@ CHUNK = 64 * 1024  # bytes
 
 
 class Relay(socketserver.ThreadingTCPServer):
-    """Passes what connects to ``port`` of this machine on to ``place``, and what comes back until it is ``most`` bytes.
+    """A relay from ``port`` of this machine to ``place`` that passes back at most ``most`` bytes.
 
-    Whatever is asked for, in how many connections and however packed or encrypted: bytes are counted as they come from
-    the network, and none above ``most`` is passed on. Then ``full`` is true, and ``over`` is set for who waits.
+    It counts the received bytes of all connections as they come from the network, compressed and encrypted. Above
+    ``most`` it passes on nothing more: ``full`` becomes true, and ``over`` is set, which wakes the waiting thread.
     """
 
     daemon_threads = True
@@ -188,7 +187,7 @@ class Relay(socketserver.ThreadingTCPServer):
         return not self.over.is_set()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log nothing: the browser does not get a connection that failed."""
+        """Log nothing: a failed connection is an error for the browser only."""
 
 
 class _Passage(socketserver.BaseRequestHandler):
@@ -205,7 +204,7 @@ class _Passage(socketserver.BaseRequestHandler):
 
 
 def _pass_on(source: socket.socket, sink: socket.socket, relay: Relay, counted: bool) -> None:
-    """Until one side ends, the limit is reached, or nobody waits for the picture any more; then both sides are shut."""
+    """Copy bytes until one side ends, the limit is reached, or ``relay.over`` is set; then shut both sides."""
     with suppress(OSError):
         while data := source.recv(CHUNK):
             if not (relay.may_pass(len(data)) if counted else not relay.over.is_set()):

@@ -1,8 +1,7 @@
 """Judgments of the demo's agents, written by hand, and a judge that asks no model.
 
-Of the reviewed submission two trajectories are unscored, and on four the judgment is not what the people say: the judge
-is too strict there. Of the agent with labels made elsewhere one task is unscored and one was never asked about, and the
-judge is too kind.
+In the reviewed submission, two trajectories are unscored, and on four the judge is stricter than the people. For the
+agent with imported labels, one task is unscored, one has no judgment, and the judge is too lenient.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from judges.working.worker import work
 
 HERE = Path(__file__).parent
 FILE = HERE / "judgments.jsonl"
-ELSEWHERE = HERE / "judgments_elsewhere.jsonl"  # of an agent whose trajectories are not here
+ELSEWHERE = HERE / "judgments_elsewhere.jsonl"  # of an agent without trajectories on this instance
 NAME, MODEL = "demo-judge", "written-by-hand"
 DESCRIPTION = "Written by hand for the demo: no model was asked."
 
@@ -43,11 +42,11 @@ def load_judgments(benchmark: str) -> str:
 def _load(file: Path, benchmark: Benchmark) -> int:
     outcome = imports.import_judgments(file.read_bytes(), file.name, benchmark=benchmark, judge=NAME)
     if outcome.report.rejected:
-        raise RuntimeError(f"The judgments of the demo were refused: {outcome.report.as_json()['rejected']}")
+        raise RuntimeError(f"The judgments of the demo were rejected: {outcome.report.as_json()['rejected']}")
     return sum(outcome.judges.values())
 
 
-# --- judges that ask nobody ------------------------------------------------------------------------------------------
+# --- judges that ask no model -----------------------------------------------------------------------------------------
 
 
 FOLDERS = {"network_checks": HERE / "checks", "rubric": HERE / "rubrics"}
@@ -55,7 +54,7 @@ NETWORK = "demo-network"
 NETWORK_DESCRIPTION = "Network checks of the demo's tasks against what the agents' browsers sent. No model is asked."
 AGENTS = ("Careful", "Hasty")
 WHY = "Written for the demo."
-SLICE = 60.0  # seconds of work between two looks at the run
+SLICE = 60.0  # seconds of work before the run is read again
 
 
 def write_expectations(maintainer: Person) -> str:
@@ -76,12 +75,12 @@ def _write(maintainer: Person, file: Path, kind: str) -> int:
 
 
 def run_judge(maintainer: Person) -> str:
-    """Define the judge and work on its runs in this process, beside any workers; existing runs are finished."""
+    """Define the judge and complete its new or existing runs in this process, in addition to any workers."""
     judge = Judge.own.filter(name=NETWORK).first()
     if judge is None:
         judge = defining.define(None, name=NETWORK, scorer=SCORER, description=NETWORK_DESCRIPTION)
     made = sum(_run(maintainer, judge, agent) for agent in AGENTS)
-    return f"judge {NETWORK}: {made} judgments of {' and '.join(AGENTS)}, without any model"
+    return f"judge {NETWORK}: {made} judgments of {' and '.join(AGENTS)}, without a model"
 
 
 def _run(maintainer: Person, judge: Judge, agent: str) -> int:

@@ -1,1 +1,1 @@
-"""What people type about judges and runs, checked for its shape; the verbs check the rest."""
+"""Forms for judges and runs, which check the format; the functions they call check the rest."""

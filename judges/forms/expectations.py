@@ -1,4 +1,4 @@
-"""The forms of checks and rubrics, and of judgments that were made elsewhere."""
+"""Forms for checks, rubrics and imported judgments."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from annotation.forms import check_size
 from judges import imports
 from judges.expectations import LARGEST_FILE, LONGEST_WHY, Kind
 
-NO_VERSION = "It is not said which version you started from. Open the page again, and put your text into it."
+NO_VERSION = "The form lacks the version that you edited. Open the page again and paste your text."
 
 
 class ExpectationForm(forms.Form):
-    """A text, what the change is for, and the version that the writer started from."""
+    """A text, the reason for the change, and the version that was edited."""
 
     text = forms.CharField(
         required=False,
@@ -26,7 +26,7 @@ class ExpectationForm(forms.Form):
         ),
     )
     why = forms.CharField(
-        label="Why (for the history)",
+        label="Reason (for the history)",
         required=False,
         max_length=LONGEST_WHY,
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
@@ -41,18 +41,18 @@ class ExpectationForm(forms.Form):
 class ExpectationsFileForm(forms.Form):
     """A file with the checks or rubrics of many tasks."""
 
-    kind = forms.ChoiceField(choices=Kind.choices, label="What is in the file")
+    kind = forms.ChoiceField(choices=Kind.choices, label="Content of the file")
     file = forms.FileField(
         label="File",
         validators=[partial(check_size, limit=LARGEST_FILE, hint="Use a command: import_checks, import_rubrics.")],
         help_text="A zip with one file for each task, named by its id (.yaml, .yml, .json), or one YAML or JSON Lines "
         "file of entries with task_id and what is expected: its checks, or its rubric.",
     )
-    dry_run = forms.BooleanField(label="Only check the file", required=False)
+    dry_run = forms.BooleanField(label="Check without importing", required=False)
 
 
 class JudgmentsForm(forms.Form):
-    """A file, the name of its judge, and whose trajectories were judged where the file does not say."""
+    """A file, the name of its judge, and the agent if the file does not name it."""
 
     file = forms.FileField(
         label="Judgment file",
@@ -63,11 +63,11 @@ class JudgmentsForm(forms.Form):
     judge = forms.SlugField(
         label="Name of the judge",
         max_length=imports.LONGEST_NAME,
-        help_text="Letters, digits, - and _. Where a file has several models there is one judge for each: NAME-model.",
+        help_text="Letters, digits, - and _. A file with several models makes one judge per model: NAME-model.",
     )
     agent = forms.CharField(
         label="Agent",
         required=False,
         max_length=200,
-        help_text="Only where the file does not name it, as WebJudge's own runner does not.",
+        help_text="Only if the file does not name it, as with WebJudge's own runner.",
     )

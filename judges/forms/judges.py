@@ -1,4 +1,4 @@
-"""The forms of judges, of the terms of models, and of prompt sets; `defining` checks their values."""
+"""Forms for judges, model terms and prompt sets; `defining` checks their values."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from judges.prompt_sets import LOADED
 from judges.scorer import Kind, collect_defaults
 
 PREFIXES = {"parameters": "parameter_", "generation": "generation_"}
-ASKING = ("model", "endpoint", "prompts", "timeout", "attempts")  # what only a judge that asks a model has
-LONG = 60  # characters of a text from which on it gets more than one line
+ASKING = ("model", "endpoint", "prompts", "timeout", "attempts")  # only for judges that ask a model
+LONG = 60  # characters; a longer default text gets several lines
 LARGEST_UPLOAD = 8 * 2**20  # bytes of all files of a prompt set together
 MOST_FILES = 200
 
 
 class Prose(forms.CharField):
-    """A text of several lines, with the line ends of a file and not of a browser: they are part of a fingerprint."""
+    """A text of several lines, with LF line ends instead of a browser's CRLF: they are part of a fingerprint."""
 
     widget = forms.Textarea
 
@@ -34,9 +34,9 @@ class Prose(forms.CharField):
 
 
 def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
-    """A field for each parameter of a parameter class, named ``<prefix><parameter>``.
+    """Return a field for each parameter of a parameter class, named ``<prefix><parameter>``.
 
-    Of the parameter's metadata: ``help``, ``label``, and ``unsaid``, what its choice "" is called.
+    Uses the parameter's metadata: ``help``, ``label``, and ``unsaid`` (the label of the choice "").
     """
     hints = get_type_hints(kind)
     values = collect_defaults(kind)
@@ -69,13 +69,14 @@ def _field(hint: Any, value: Any, unsaid: str, **shown: Any) -> forms.Field:
 
 
 class JudgeForm(forms.Form):
-    """Everything that a judge is, for one scorer: its parameters become fields. ``name`` is None where it is fixed."""
+    """Definition of a judge for one scorer, with a field per parameter; without ``name`` if a judge is changed."""
 
     name = forms.SlugField(
-        max_length=LONGEST["name"], help_text="Letters, digits, hyphens. A name that exists gets its next version."
+        max_length=LONGEST["name"],
+        help_text="Letters, digits, hyphens. If the name exists, this becomes its next version.",
     )
     description = forms.CharField(
-        max_length=LONGEST["description"], required=False, help_text="What it is for, for other maintainers."
+        max_length=LONGEST["description"], required=False, help_text="What this judge is for."
     )
     model = forms.CharField(
         max_length=LONGEST["model"],
@@ -84,9 +85,9 @@ class JudgeForm(forms.Form):
     )
     endpoint = forms.ChoiceField(help_text="Where the model is called; its address is part of the settings.")
     prompts = forms.ChoiceField(required=False, help_text="The prompts that are sent to the model.")
-    concurrency = forms.IntegerField(initial=16, help_text="Calls in flight at once, in one worker.")
-    timeout = forms.FloatField(label="Time-out in seconds", initial=120, help_text="For one attempt at a call.")
-    attempts = forms.IntegerField(initial=6, help_text="How often one call is tried.")
+    concurrency = forms.IntegerField(initial=16, help_text="Number of simultaneous calls in one worker.")
+    timeout = forms.FloatField(label="Time-out in seconds", initial=120, help_text="For one attempt of a call.")
+    attempts = forms.IntegerField(initial=6, help_text="How many times a call is tried.")
 
     def __init__(
         self, data: Any, kind: Kind, *, endpoints: Iterable[str], prompts: Iterable[str], now: Mapping[str, Any]
@@ -109,7 +110,7 @@ class JudgeForm(forms.Form):
         self.initial = _initial(now)
 
     def _choose(self, field: str, names: Iterable[str]) -> None:
-        """The names that a field offers, each once; the first is chosen to begin with."""
+        """Set the choices of a field, without duplicates; the first is the initial value."""
         if field not in self.fields:
             return
         choices = [(name, name or "none") for name in dict.fromkeys(names)]
@@ -159,13 +160,13 @@ def _initial(now: Mapping[str, Any]) -> dict[str, Any]:
 class TestForm(forms.Form):
     """One trajectory to try a judge on."""
 
-    __test__ = False  # pytest would take it for a class of tests
+    __test__ = False  # otherwise pytest collects it as a test class
 
     submission = forms.ModelChoiceField(Submission.objects.none(), empty_label="Choose…")
     task_id = forms.CharField(
         label="Task id",
         max_length=200,
-        help_text="The full task id, as the submission lists it.",
+        help_text="The full task id, as listed in the submission.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
@@ -177,7 +178,7 @@ class TestForm(forms.Form):
         given = super().clean() or {}
         submission, task_id = given.get("submission"), given.get("task_id")
         if submission and task_id and not submission.trajectories.filter(task__external_id=task_id).exists():
-            self.add_error("task_id", "The submission has no trajectory of this task.")
+            self.add_error("task_id", "The submission has no trajectory for this task.")
         return given
 
 
@@ -191,17 +192,17 @@ class TermsForm(forms.ModelForm):
             "tokens_per_minute",
         ]  # fmt: skip
         labels = {
-            "input_price": "Input, USD for a million tokens",
-            "cached_price": "Cached input, USD for a million tokens",
-            "output_price": "Output, USD for a million tokens",
+            "input_price": "Input, USD per million tokens",
+            "cached_price": "Cached input, USD per million tokens",
+            "output_price": "Output, USD per million tokens",
         }
         help_texts = {
             "endpoint": "Its name in the settings.",
-            "model": "As judges name it.",
-            "input_price": "Empty: unknown, and so is the cost of a run.",
-            "cached_price": "Empty: as any other input.",
-            "requests_per_minute": "Of all workers together. Empty: no limit.",
-            "tokens_per_minute": "Of all workers together. Empty: no limit.",
+            "model": "As judges state it.",
+            "input_price": "Empty: unknown, and the cost of a run is unknown too.",
+            "cached_price": "Empty: same as other input.",
+            "requests_per_minute": "For all workers together. Empty: no limit.",
+            "tokens_per_minute": "For all workers together. Empty: no limit.",
         }
 
     def _post_clean(self) -> None:
@@ -225,27 +226,31 @@ class FilesField(forms.FileField):
         given = data if isinstance(data, list | tuple) else [data]
         files = [super(FilesField, self).clean(one, initial) for one in given or [None]]
         if len(files) > MOST_FILES:
-            raise ValidationError(f"These are {len(files)} files; at most {MOST_FILES} are taken.")
+            raise ValidationError(f"You chose {len(files)} files; the limit is {MOST_FILES}.")
         if sum(file.size for file in files) > LARGEST_UPLOAD:
-            raise ValidationError(f"The files have more than {LARGEST_UPLOAD:,} bytes.")
+            raise ValidationError(f"The files have more than {LARGEST_UPLOAD:,} bytes in total.")
         return files
 
 
 class PromptsForm(forms.Form):
     """A prompt set from files."""
 
-    name = forms.SlugField(max_length=64, help_text="Judges name it loaded/NAME.")
+    name = forms.SlugField(max_length=64, help_text="Judges refer to it as loaded/NAME.")
     texts = FilesField(
         label="Files",
-        help_text="Texts named &lt;stage&gt;.&lt;part&gt;.md, several at once or in a zip; or the Python source of a "
-        "benchmark's evaluator, which is read and never run.",
+        help_text=(
+            "Files named &lt;stage&gt;.&lt;part&gt;.md, several at once or in a zip; or the Python source of "
+            "a benchmark's evaluator, which is parsed and never executed."
+        ),
     )
     mapping = forms.CharField(
-        label="Which text is which",
+        label="Mapping of texts",
         required=False,
         max_length=5000,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
-        help_text="Only for Python source of another shape: verdict.system=function.variable, one a line.",
+        help_text=(
+            "Only if the Python source names its texts differently: verdict.system=function.variable, one per line."
+        ),
     )
 
     def refuse(self, problems: Iterable[Problem]) -> None:

@@ -1,4 +1,4 @@
-"""The forms of judge runs, and the filters of judgments and predictions."""
+"""Forms for judge runs, and filters of judgments and predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from judges.planning import MOST_REPETITIONS, MOST_SEED
 from judges.predictions import GROUPS, Prediction, Results
 from judges.scorers.action_selection.metrics import GROUPED
 
-LONGEST_LIST = 20_000  # characters of task ids; about 400 of the usual ones
+LONGEST_LIST = 20_000  # characters; about 400 task ids of usual length
 
 SHOWN = {
     "": "all",
@@ -40,7 +40,7 @@ class JudgeChoice(forms.ModelChoiceField):
 
 
 class TaskIds(forms.CharField):
-    """Task ids with blanks, commas or line breaks between them."""
+    """Task ids separated by spaces, commas, semicolons or line breaks."""
 
     def to_python(self, value: Any) -> list[str]:  # type: ignore[override]
         return list(dict.fromkeys(re.split(r"[\s,;]+", super().to_python(value) or ""))) if value else []
@@ -52,11 +52,11 @@ class TaskIds(forms.CharField):
 
 
 class RunForm(forms.Form):
-    """A requested run; the same values give its plan and start it."""
+    """A requested run; the same values produce its plan and start it."""
 
     judge = JudgeChoice(Judge.own.none(), empty_label="Choose…")
     state = forms.ChoiceField(
-        label="State of the review", required=False, help_text="Trajectories that are in this state now."
+        label="Review state", required=False, help_text="Trajectories that are now in this state."
     )
     level = forms.ChoiceField(required=False)
     limit = forms.IntegerField(
@@ -64,26 +64,26 @@ class RunForm(forms.Form):
         required=False,
         min_value=1,
         max_value=1_000_000,
-        help_text="Only the first trajectories, or with a seed a random sample of this size.",
+        help_text="Only the first N trajectories, or with a seed a random sample of N.",
     )
     seed = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=MOST_SEED,
-        help_text="The same seed gives the same random sample. Empty: the first trajectories.",
+        help_text="The same seed draws the same random sample. Empty: the first trajectories.",
     )
     task_ids = TaskIds(
         label="Task ids",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Only these, with blanks or commas between them. Empty: every task.",
+        help_text="Only these tasks, separated by spaces or commas. Empty: all tasks.",
     )
-    unjudged = forms.BooleanField(label="Only what this judge has not judged yet", required=False)
+    unjudged = forms.BooleanField(label="Only trajectories that this judge has not judged", required=False)
     repetitions = forms.IntegerField(
         min_value=1,
         max_value=MOST_REPETITIONS,
         initial=1,
-        help_text="More than once shows where the judge changes its mind.",
+        help_text="Repetitions show how often the judge changes its verdict.",
     )
     max_cost = forms.DecimalField(
         label="Budget in USD",
@@ -91,9 +91,9 @@ class RunForm(forms.Form):
         min_value=Decimal("0.0001"),
         max_digits=12,
         decimal_places=4,
-        help_text="The run waits when it is spent. Empty: none.",
+        help_text="The run stops when this amount is spent. Empty: no budget.",
     )
-    fresh = forms.BooleanField(label="Reuse no earlier reply of the model", required=False)
+    fresh = forms.BooleanField(label="Do not reuse earlier replies of the model", required=False)
 
     def __init__(self, data: Any, judges: QuerySet[Judge], submission: Submission) -> None:
         super().__init__(data, label_suffix="")
@@ -116,7 +116,7 @@ class RunForm(forms.Form):
 
 
 class Filter(forms.Form):
-    """Filters of a list, from the address: unusable ones are ignored."""
+    """Filters of a list, from the URL query; invalid ones are ignored."""
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         super().__init__(data, auto_id="filter_%s", label_suffix="")
@@ -137,7 +137,7 @@ class JudgmentsFilter(Filter):
 
 
 class BudgetForm(forms.Form):
-    """A new budget of a run; empty leaves it as it is."""
+    """A new budget of a run; empty keeps the old one."""
 
     max_cost = forms.DecimalField(
         label="New budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4
@@ -145,7 +145,7 @@ class BudgetForm(forms.Form):
 
 
 class PredictionsFilter(Filter):
-    """Every way of grouping narrows to one of its groups."""
+    """Filters of predictions; each grouping that has several groups is a filter."""
 
     show = forms.ChoiceField(
         required=False,

@@ -1,7 +1,7 @@
-"""One chat client for every judge, over any endpoint that speaks OpenAI's chat completions. No Django, no network.
+"""Chat client of all judges, for any endpoint with OpenAI's chat completions. Does not use Django or the network.
 
-A scorer sees `Asker` only: it builds a `Prompt`, and gets a `Reply` or one of the failures below. Concurrency,
-retries, limits, budget, the cache of replies and the trace lie behind it, in `client`.
+A scorer uses only `Asker`: it builds a `Prompt`, and gets a `Reply` or one of the exceptions below. `client`
+implements concurrency, retries, limits, budget, the cache of replies and the trace.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A picture by the SHA-256 of the screenshot's original bytes; what is sent is its judge-ready JPEG."""
+    """An image, named by the SHA-256 of the screenshot's original bytes; its judge-ready JPEG is sent."""
 
     digest: str
 
 
 @dataclass(frozen=True, slots=True)
 class GivenImage(ImageRef):
-    """A picture that is in no store, such as the page of a PDF: ``data`` is a JPEG, and is sent as it is.
+    """An image that is not in the store, such as a page of a PDF: ``data`` is a JPEG and is sent unchanged.
 
-    ``digest`` is the SHA-256 of ``data``. It stays in memory for as long as its prompt.
+    ``digest`` is the SHA-256 of ``data``. The image stays in memory as long as its prompt.
     """
 
     data: bytes = field(repr=False, compare=False)
@@ -32,7 +32,7 @@ class GivenImage(ImageRef):
 
 @dataclass(frozen=True, slots=True)
 class SentImage:
-    """A picture in a prompt. ``media_type`` is what the data URL says; the bytes are always JPEG."""
+    """An image in a prompt. ``media_type`` is stated in the data URL; the bytes are always JPEG."""
 
     image: ImageRef
     media_type: str = "image/jpeg"
@@ -44,7 +44,7 @@ Part = str | SentImage
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A system text and one or more user messages, each a row of texts and pictures in order."""
+    """A system text and one or more user messages, each a sequence of texts and images."""
 
     system: str
     messages: tuple[tuple[Part, ...], ...]
@@ -52,7 +52,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the endpoint counted them; None where it did not say."""
+    """Tokens as counted by the endpoint; None if it does not state them."""
 
     prompt: int | None = None
     cached: int | None = None
@@ -64,11 +64,10 @@ class Usage:
 class Reply:
     """A reply that arrived.
 
-    ``text`` is what the model wrote, "" for nothing. ``data`` is the object of a structured answer that fits its
-    schema, None where there is none. ``refusal`` is the model's refusal, or why the endpoint filtered the reply.
-    ``cut`` is True when the reply stopped at its length limit. ``problem`` says why a structured answer could not be
-    read, after an attempt to repair it. ``tokens`` and ``cost`` are those of this answer with its repair,
-    whether it was paid now or came from the cache.
+    ``text`` is the text of the model, "" for none. ``data`` is a structured answer that fits its schema, else None.
+    ``refusal`` is the model's refusal, or why the endpoint filtered the reply. ``cut`` is True if the reply stopped at
+    its length limit. ``problem`` says why a structured answer could not be read, after an attempt to repair it.
+    ``usage`` counts this answer and its repair, whether paid now or from the cache.
     """
 
     text: str
@@ -84,7 +83,7 @@ class Reply:
         if self.refusal:
             return f"The model refused: {self.refusal}"
         if self.cut:
-            return "The reply stopped at its length limit."
+            return "The reply was cut off at its length limit."
         return "" if self.text.strip() or self.data is not None else "The reply is empty."
 
 
@@ -100,15 +99,15 @@ class CallFailed(Exception):
 
 
 class BudgetSpent(Exception):
-    """The run's budget is spent: nothing more is asked, and what was asked is kept."""
+    """The run's budget is spent: no more calls are made, and earlier replies stay stored."""
 
 
 class NotConfigured(CallFailed):
-    """There is no such endpoint, or it has no key."""
+    """The endpoint does not exist or has no key."""
 
 
 class Asker(Protocol):
-    """Asks a model for a scorer."""
+    """Interface through which a scorer asks a model."""
 
     async def ask(
         self,
@@ -119,22 +118,22 @@ class Asker(Protocol):
         schema: Mapping[str, Any] | None = None,
         vote: int = 0,
     ) -> Reply:
-        """The model's reply to a prompt.
+        """Return the model's reply to a prompt.
 
-        With ``schema`` (a JSON schema of an object, every property required) the answer is asked for in that form,
-        where the judge's output mode allows; otherwise, or when the endpoint cannot, the reply is text only. ``stage``
-        and ``step`` name the call in the trace, and later stages are served first. The same prompt is asked anew under
-        another ``vote``: with the judge's seed plus the vote, where one is sent, and a key of its own in the cache.
-        Raises CallFailed or BudgetSpent.
+        With ``schema`` (a JSON schema of an object, every property required) the answer is requested in that form, if
+        the judge's output mode allows it. Otherwise, or if the endpoint cannot, the reply is text only. ``stage`` and
+        ``step`` name the call in the trace; later stages are served first. Another ``vote`` asks the same prompt again,
+        with the judge's seed plus the vote (if a seed is sent) and its own key in the cache. Raises CallFailed or
+        BudgetSpent.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server of models. Raises NotConfigured for a key that no header takes.
+    """A model server. Raises NotConfigured for a key with characters that a header cannot contain.
 
-    The key is never shown: not in ``repr``, not in a log, not in a row.
+    The key is never shown: not in ``repr``, not in a log, not in a database row.
     """
 
     name: str
@@ -143,28 +142,30 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\x21-\x7e]*", self.key):
-            raise NotConfigured(f"{self.variable} holds spaces or characters that no key has; set it again.")
+            raise NotConfigured(
+                f"{self.variable} contains spaces or other characters that are invalid in a key. Set it again."
+            )
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Name and address: a name alone can be pointed to another server."""
+        """Return name and address: a name alone can later point to another server."""
         return self.name, self.base_url
 
     @property
     def variable(self) -> str:
-        """The environment variable that holds the key; ``<variable>_FILE`` may name a file instead."""
+        """Return the environment variable with the key; ``<variable>_FILE`` may name a file instead."""
         return f"JUDGE_API_KEY_{self.name.upper()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """How a judge's model is asked, as JSON in `Judge.generation`; every field is part of the fingerprint.
+    """Settings of a model call, stored as JSON in `Judge.generation`; every field is part of the fingerprint.
 
-    A later field (`ADDED`) is left out there while it has its default, so that fingerprints do not change.
+    That JSON omits fields added later (`ADDED`) with their default value, so that fingerprints do not change.
     """
 
     temperature: float = field(
-        default=0.0, metadata={"help": "0 for the most repeatable replies. Reasoning models get none."}
+        default=0.0, metadata={"help": "0 for the most repeatable replies. Not sent to reasoning models."}
     )
     max_tokens: int = field(
         default=0, metadata={"help": "Longest reply in tokens. 0: 2,048, or 16,384 for reasoning models."}
@@ -200,8 +201,8 @@ ADDED = ("reasoning",)
 class Patience:
     """Concurrency, time-out and attempts; they do not change judgments, so they are in no fingerprint.
 
-    ``concurrency`` calls are in flight in one worker at most; ``timeout`` is seconds for one attempt, its reply
-    included; ``attempts`` how many there are for one call.
+    ``concurrency`` is the largest number of calls in flight in one worker; ``timeout`` is in seconds for one attempt
+    including its reply; ``attempts`` is the largest number for one call.
     """
 
     concurrency: int = 16
@@ -240,9 +241,9 @@ class Outcome:
 
 
 class CallLog(Protocol):
-    """Looks up and stores calls; one for each run item. Stored calls survive a crash.
+    """Lookup and storage of the calls of one run item. Stored calls survive a crash.
 
-    ``sample`` tells repetitions apart: the same request under another one is another call.
+    ``sample`` distinguishes repetitions: the same request with another sample is another call.
     """
 
     @property
@@ -256,22 +257,22 @@ class CallLog(Protocol):
 
 
 class Gate(Protocol):
-    """Stops calls before they are made: the limits that all workers share, and the budget of the run."""
+    """Check before each call: the rate limits that all workers share, and the budget of the run."""
 
     async def admit(self, tokens: int) -> None:
-        """Return when a call of about ``tokens`` tokens may be made; raises BudgetSpent."""
+        """Wait until a call of about ``tokens`` tokens may be made; raise BudgetSpent."""
         ...
 
     async def settle(self, estimated: int, used: int | None) -> None:
-        """Correct the shared token limit by what a call really used."""
+        """Correct the shared token limit by the tokens that a call really used."""
         ...
 
     async def hold(self, seconds: float) -> None:
-        """The endpoint asked every caller to wait."""
+        """Make every caller wait, as the endpoint asked."""
         ...
 
 
 class Images(Protocol):
-    """Loads images."""
+    """Loader of images."""
 
     async def load(self, image: ImageRef) -> bytes: ...

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PICTURE_BYTES = 32 * 1024 * 1024  # of pictures in memory, of all calls together; a call with more goes alone
-SUPPOSED = 512 * 1024  # bytes of a picture that was not loaded yet
-REMEMBERED = 4096  # pictures whose size is kept
+PICTURE_BYTES = 32 * 1024 * 1024  # of images in memory for all calls together; a call with more runs alone
+SUPPOSED = 512 * 1024  # bytes assumed for an image that was not loaded yet
+REMEMBERED = 4096  # images whose size is remembered
 LIMITED_WAIT = 4.0  # seconds that all workers wait after a 429 without a time, doubled after each further one
 FIRST_WAIT = 0.5  # seconds; the longest wait before the second attempt, doubled before each further one
 LAST_WAIT = 60.0
-LOOK = 1.0  # seconds between two looks for room
+LOOK = 1.0  # seconds between two checks for room
 TRIED_REPAIRS = 5  # for each stage; if none of them led to a readable answer, no more are tried
 
 
@@ -88,13 +88,13 @@ class _Slot:
         self.begun = True
 
     def unload(self) -> None:
-        """Forget the pictures; doing it twice is once."""
+        """Free the images; idempotent."""
         self.pictures.clear()
         size, self.size = self.size, 0
         self.room.release(size)
 
     def leave(self) -> None:
-        """Give back everything; doing it twice is once."""
+        """Release everything; idempotent."""
         self.unload()
         if not self.left:
             self.left = True
@@ -116,7 +116,7 @@ class _Repairs:
 
 
 class Client:
-    """Asks one model at one endpoint; one for each worker job and event loop.
+    """Client of one model at one endpoint; one for each worker job and event loop.
 
     At most ``patience.concurrency`` calls are in flight, the most urgent first: later stages before earlier ones, then
     smaller orders, so that trajectories are finished one after another.
@@ -134,7 +134,7 @@ class Client:
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
-        # The SDK takes most of a second to import, which web servers need not spend: they ask no model.
+        # Importing the SDK takes most of a second. Web servers ask no model, so they do not import it.
         from judges.llm.transport import Transport  # noqa: PLC0415
 
         self._transport = Transport(endpoint, patience, clock)
@@ -142,7 +142,7 @@ class Client:
         self._form = Form(model, generation)
         self._patience, self._gate, self._images = patience, gate, images
         calls = max(1, patience.concurrency)
-        # A few more calls are made ready than may be on their way, so that no place is empty while pictures are loaded.
+        # A few more calls are prepared than may be in flight, so that no place is empty while images are loaded.
         self._door, self._way = PrioritySemaphore(calls + max(2, calls // 4)), PrioritySemaphore(calls)
         self._room = PrioritySemaphore(PICTURE_BYTES)
         self._sizes: OrderedDict[str, int] = OrderedDict()
@@ -162,9 +162,9 @@ class Client:
         return asker
 
     async def wait_for_room(self) -> None:
-        """Return when fewer calls are waiting or in flight than ``concurrency``: time to begin another item.
+        """Wait until fewer than ``concurrency`` calls are waiting or in flight, so that another item may start.
 
-        An item that was begun and has not asked yet counts as one call.
+        A started item that has not asked yet counts as one call.
         """
         while self._open + len(self._silent) >= self._way.size:
             self._change.clear()
@@ -172,7 +172,7 @@ class Client:
                 async with asyncio.timeout(LOOK):  # wait_for loses a cancellation in Python 3.11
                     await self._change.wait()
             except TimeoutError:
-                if not self._open:  # whoever is silent for so long has ended, and only its memory is not free yet
+                if not self._open:  # silent items have ended by now; only their memory is not free yet
                     return
 
     @property
@@ -180,16 +180,16 @@ class Client:
         return self._peak
 
     async def close(self) -> None:
-        """Wait for the calls on their way, keep their replies, and end."""
+        """Wait for the calls in flight, store their replies, and close the transport."""
         await self.finish()
         await self._transport.close()
 
     async def finish(self) -> None:
-        """Return when no call is on its way; replies that nobody waits for any more are kept as well."""
+        """Wait until no call is in flight; replies without a waiting caller are stored as well."""
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     def rank(self, stage: str, asked: int) -> int:
-        """Return how late a stage is: the most stages that any item had asked before it."""
+        """Return the rank of a stage: the largest number of stages that any item asked before it."""
         self._ranks[stage] = max(self._ranks.get(stage, 0), asked)
         return self._ranks[stage]
 
@@ -206,9 +206,9 @@ class Client:
             self._change.set()
 
     async def repair(self, question: _Question, first: Reply) -> Reply:
-        """Return an unreadable reply after one repair, or without one if the repairs of its stage fail.
+        """Return an unreadable reply after one repair, or unchanged if the repairs of its stage fail.
 
-        Otherwise a model that ignores the required form would double the cost.
+        Without this limit, a model that ignores the required form would double the cost.
         """
         repairs = self._repairs[question.stage]
         async with nullcontext() if repairs.helped else repairs.places:
@@ -220,14 +220,14 @@ class Client:
             repairs.in_vain += second.data is None
             if repairs.given_up and repairs.in_vain == TRIED_REPAIRS:
                 log.warning(
-                    "%s ignores the required form of answers (%s): they are read as text.",
+                    "%s ignores the required answer format (%s): answers are read as text.",
                     self._form.model,
                     question.stage,
                 )
             return merge_repair(first, second)
 
     async def _request_body(self, question: _Question) -> ReplyBody:
-        """Repeat attempts; raise CallFailed after the last one, which is then in the trace."""
+        """Return a body, repeating attempts; raise CallFailed after the last one, which is then in the trace."""
         made = failed = 0
         while True:
             turn, call = await self._prepare(question)
@@ -247,7 +247,7 @@ class Client:
             await self._pause(came, failed)
 
     async def _prepare(self, question: _Question) -> tuple[_Slot, Call]:
-        """Wait to be let in, then for room for the pictures, and load them; only then the call has its key."""
+        """Wait for a slot and for memory, load the images, and build the call: its key depends on the images."""
         await self._door.acquire(1, question.rank)
         turn = _Slot(self._door, self._way, self._room, question.rank)
         try:
@@ -297,14 +297,14 @@ class Client:
 
     @asynccontextmanager
     async def _lock_call(self, question: _Question, call: Call) -> AsyncIterator[None]:
-        """One of several equal calls at a time: the others then find its reply."""
+        """Allow one of several equal calls at a time: the others then find its reply."""
         same = (call.key, question.call_log.sample)
         lock = self._same.setdefault(same, asyncio.Lock())
         async with lock:
             yield
 
     async def _attempt(self, question: _Question, call: Call, turn: _Slot, made: int) -> ReplyBody | FailedAttempt:
-        """Return a stored reply, or make one attempt to get one. Leaves the slot in any case."""
+        """Return a stored reply, or make one attempt to get one. Release the slot in any case."""
         sending = None
         try:
             async with self._lock_call(question, call):
@@ -316,7 +316,7 @@ class Client:
                 sending = asyncio.ensure_future(self._send(question.call_log, call, turn, tokens, made))
                 self._sending.add(sending)
                 sending.add_done_callback(self._sending.discard)
-                # What is on its way is paid for: it ends and is kept even where nobody waits for it any more.
+                # A call in flight is paid for: it completes and is stored even if nobody waits for it any more.
                 return await asyncio.shield(sending)
         finally:
             if sending is None:
@@ -336,9 +336,9 @@ class Client:
     async def _send(
         self, call_log: CallLog, call: Call, turn: _Slot, tokens: int, made: int
     ) -> ReplyBody | FailedAttempt:
-        """One attempt, with nothing between a reply and its row in the trace.
+        """Make one attempt, and write a reply to the trace immediately.
 
-        A call counts as in flight until that row is written: no more replies than that can be lost in a crash.
+        A call counts as in flight until that row is written: a crash cannot lose more replies than those in flight.
         """
         used = None
         try:

@@ -6,13 +6,13 @@ import asyncio
 import heapq
 from itertools import count
 
-Rank = tuple[int, ...]  # the smallest goes first
+Rank = tuple[int, ...]  # the smallest is served first
 
 
 class PrioritySemaphore:
-    """Limits the amount in use at once. A request for more than there is waits until nothing else is in use.
+    """Limit of an amount in use at once. A request for more than ``size`` waits until nothing else is in use.
 
-    A large request at the head of the line is waited for, so that it is not overtaken for ever by small ones.
+    A large request at the head of the queue blocks those behind it, so that small ones cannot overtake it for ever.
     """
 
     def __init__(self, size: int) -> None:
@@ -29,12 +29,12 @@ class PrioritySemaphore:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.release(amount)  # it became ours in the moment in which we were cancelled
+                self.release(amount)  # it was granted in the moment of the cancellation
             self._serve()
             raise
 
     def extend(self, held: int, amount: int) -> bool:
-        """Take more on top of the ``held`` that one has; False, and nothing taken, when others leave no room for it."""
+        """Take ``amount`` in addition to ``held``; return False and take nothing if others leave no room for it."""
         if self.used > held and self.used + amount > self.size:
             return False
         self._use(amount)

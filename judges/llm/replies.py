@@ -1,4 +1,4 @@
-"""Parse the bodies of replies, which are not trusted, into `Reply`. No network."""
+"""Parser of reply bodies, which are not trusted, into `Reply`. Does not use the network."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from judges.llm import Reply, Usage
 from judges.llm.wire import TOOL, strip_unstorable
 
-LARGEST = 2**31 - 1  # what a column of the trace holds
-MOST_OBJECTS = 50  # that are looked for in one text
+LARGEST = 2**31 - 1  # largest value of a column of the trace
+MOST_OBJECTS = 50  # JSON objects that are searched for in one text
 THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 FILTERED = ("content_filter", "content_policy_violation")
 TYPES: dict[str, type | tuple[type, ...]] = {
@@ -28,14 +28,14 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 class UnreadableReply(Exception):
-    """A body that is no chat completion; the message says what it is instead."""
+    """A body that is not a chat completion; the message says what it is instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyBody:
-    """A chat completion that arrived: ``raw`` as it was sent, and what was found in it.
+    """A chat completion: ``raw`` is its body as it was sent, and the other fields are parsed from it.
 
-    ``tool`` is the name of the function that the model called, and ``arguments`` the text that it called it with.
+    ``tool`` is the name of the function that the model called, and ``arguments`` the text of its arguments.
     ``thought`` is True if the reply shows thoughts, or reached its length limit without any text.
     """
 
@@ -58,9 +58,9 @@ def parse(raw: str) -> ReplyBody:
     try:
         whole = json.loads(raw)
     except (ValueError, RecursionError):
-        raise UnreadableReply(f"The reply is no JSON; it begins with {raw[:80]!r}.") from None
+        raise UnreadableReply(f"The reply is not JSON; it begins with {raw[:80]!r}.") from None
     if not isinstance(whole, dict):
-        raise UnreadableReply(f"The reply is JSON, but no object; it begins with {raw[:80]!r}.")
+        raise UnreadableReply(f"The reply is JSON, but not an object; it begins with {raw[:80]!r}.")
     error = whole.get("error")
     if filtered := _read_filter(error):
         return ReplyBody(raw, refusal=filtered, finish="content_filter")
@@ -74,7 +74,7 @@ def parse(raw: str) -> ReplyBody:
 
 
 def _read_filter(error: Any) -> str:
-    """Some endpoints answer with an error where a filter stopped the prompt; no further attempt would pass it."""
+    """Return why a filter stopped the prompt, or "". Some endpoints report this as an error; a retry cannot help."""
     if not isinstance(error, dict) or error.get("code") not in FILTERED:
         return ""
     return strip_unstorable(str(error.get("message") or "the endpoint filtered the prompt"))[:1000]
@@ -102,7 +102,7 @@ def _body(raw: str, whole: dict[str, Any], finish: str, message: dict[str, Any])
 
 
 def _join_text(content: Any) -> str:
-    """A text, or the texts of a list of parts as some endpoints send them."""
+    """Return a text, or the joined texts of a list of parts, as some endpoints send them."""
     if isinstance(content, list):
         return "".join(_join_text(part.get("text")) for part in content if isinstance(part, dict))
     return strip_unstorable(content) if isinstance(content, str) else ""
@@ -119,7 +119,7 @@ def _read_tool_call(calls: Any) -> tuple[str, str]:
 
 
 def _read_usage(given: Any) -> Usage:
-    """Token counts as far as they make sense; an endpoint may leave them out or count wrongly."""
+    """Return token counts, None if implausible: an endpoint may omit them or count wrongly."""
     found = given if isinstance(given, dict) else {}
     return Usage(
         prompt=_read_count(found.get("prompt_tokens")),
@@ -141,12 +141,12 @@ def _read_count(value: Any) -> int | None:
 
 
 def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) -> Reply:
-    """The reply of a body. With ``schema``, ``data`` or ``problem`` is set unless the reply is refused or cut.
+    """Return the reply of a body. With ``schema``, ``data`` or ``problem`` is set unless the reply is refused or cut.
 
-    In the output mode ``text`` nobody asked for JSON: it is taken where it is there, and missed only where the model
-    began some. Thoughts at the beginning, with their drafts of an answer, are left out where a form is asked for.
+    In the output mode ``text``, JSON was not requested: it is used if present, and its absence is a problem only if
+    the reply begins with JSON. With ``schema``, thoughts at the beginning are removed: they may contain draft answers.
     """
-    # What a model would do with a function that nobody offered says nothing about the trajectory.
+    # A call of a function that was not offered says nothing about the trajectory.
     content = body.text if schema is None else THOUGHTS.sub("", body.text)
     text = content or (body.arguments if body.tool in ("", TOOL) else "")
     reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage)
@@ -160,7 +160,7 @@ def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) 
 
 def _find_data(body: ReplyBody, content: str, schema: Mapping[str, Any]) -> tuple[dict[str, Any] | None, str]:
     if body.tool and body.tool != TOOL:
-        return None, f"The function {body.tool} was called; only {TOOL} is there."
+        return None, f"The reply calls the function {body.tool}; only {TOOL} exists."
     found = list(_find_objects(body.arguments if body.tool else content))
     fitting = [one for one in found if not find_problem(one, schema)]
     if not found:
@@ -173,7 +173,7 @@ def _find_data(body: ReplyBody, content: str, schema: Mapping[str, Any]) -> tupl
 
 
 def _find_objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text: all of it, or what is in fences, or what stands between other words."""
+    """Yield the JSON objects in a text: the whole text, or parts in code fences or between other words."""
     decoder, place = json.JSONDecoder(parse_constant=_refuse_constant), 0
     for _ in range(MOST_OBJECTS):
         place = text.find("{", place)
@@ -188,11 +188,11 @@ def _find_objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON.")
+    raise ValueError(f"{name} is not JSON.")
 
 
 def _clean_values(value: Any) -> Any:
-    """JSON escapes can write what no database takes."""
+    """Return the value without characters that databases reject: JSON escapes can produce them."""
     if isinstance(value, str):
         return strip_unstorable(value)
     if isinstance(value, list):

@@ -1,6 +1,6 @@
-"""One attempt at one call, over the network: bytes out, a body back, or a fault that says whether to try again.
+"""One attempt at one call over the network; the result is a reply body, or a failure that says whether to retry.
 
-Nothing is raised for anything that an endpoint may do. The key is in no message, no log and no exception.
+No behaviour of an endpoint raises an exception. The key never appears in a message, a log or an exception.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ DURATION = re.compile(
     r"(?=\d)(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
 )
 A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: smaller numbers are seconds to wait, larger ones are in milliseconds
-AGAIN = (408, 409, 425, 429)  # and everything from 500 on
+AGAIN = (408, 409, 425, 429)  # and every status from 500
 GZIP = b"\x1f\x8b"
-NO_KEY = "none"  # what endpoints without keys are sent, since the header has to be there
-SHORTEST_KEY = 8  # characters; what is shorter only fills the header: none, EMPTY, ollama
+NO_KEY = "none"  # sent to endpoints without a key, since the header is required
+SHORTEST_KEY = 8  # characters; a shorter word only fills the header: none, EMPTY, ollama
 
-# They write addresses at level INFO and headers below it.
+# These loggers write addresses at level INFO and headers below it.
 for _name in ("openai", "httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
@@ -67,7 +67,7 @@ class _TooLarge(Exception):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends with _TooLarge once it has more than `MAX_REPLY` bytes."""
+    """A body stream that raises _TooLarge if it has more than `MAX_REPLY` bytes."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -85,13 +85,13 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Bound what is read of a body, and let nobody but `_unpack` unpack it: a packed megabyte may hold a gigabyte."""
+    """Limit the size of a body, and let only `_unpack` decompress it: a megabyte may decompress to a gigabyte."""
     response.stream = _Bounded(response.stream)
     response.headers.pop("content-encoding", None)
 
 
 class _Plain(AsyncOpenAI):
-    """The SDK without what it would take from the environment: no organisation, no project, no headers."""
+    """The SDK client, without the organisation, project and headers that it would read from the environment."""
 
     @property
     def default_headers(self) -> dict[str, Any]:
@@ -104,13 +104,13 @@ class _Plain(AsyncOpenAI):
 
 
 class Transport:
-    """The connections of one client to its endpoint. Raises NotConfigured for an address or key that cannot be."""
+    """The connections of one client to its endpoint. Raises NotConfigured for an invalid address or key."""
 
     def __init__(self, endpoint: Endpoint, patience: Patience, clock: Callable[[], float] = time.time) -> None:
         self._endpoint, self._patience, self._clock = endpoint, patience, clock
         self._secret = _build_key_pattern(endpoint.key)
         if not endpoint.base_url.startswith(("http://", "https://")):
-            raise NotConfigured(f"The endpoint {endpoint.name} has no address; set it in JUDGE_ENDPOINTS.")
+            raise NotConfigured(f"The endpoint {endpoint.name} has no address. Set it in JUDGE_ENDPOINTS.")
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=patience.concurrency)
         try:
             self._http = httpx2.AsyncClient(
@@ -121,22 +121,24 @@ class Transport:
             )
         except (httpx2.InvalidURL, ValueError):
             raise NotConfigured(
-                f"The address of the endpoint {endpoint.name} is not valid; see JUDGE_ENDPOINTS."
+                f"The address of the endpoint {endpoint.name} is not valid. Correct it in JUDGE_ENDPOINTS."
             ) from None
 
     async def close(self) -> None:
         await self._client.close()
 
     async def post(self, content: Encoded, sent: Callable[[], None]) -> ReplyBody | FailedAttempt:
-        """Ask for one completion; ``sent`` is called when the whole request is on its way.
+        """Request one completion; ``sent`` is called when the whole request has been sent.
 
-        Everything takes ``timeout`` seconds at most, since a body that comes byte by byte would renew any other limit.
+        The attempt takes ``timeout`` seconds at most: a body that arrives byte by byte would restart any other limit.
         """
         try:
             async with asyncio.timeout(self._patience.timeout):
                 return self._read(await self._request(content, sent))
         except TimeoutError:
-            return FailedAttempt(f"There was no whole reply within {self._patience.timeout:g} seconds.", again=True)
+            return FailedAttempt(
+                f"The endpoint did not complete its reply within {self._patience.timeout:g} seconds.", again=True
+            )
         except _TooLarge:
             return FailedAttempt(f"The reply has more than {MAX_REPLY:,} bytes.", again=True)
         except APIConnectionError as error:
@@ -180,7 +182,7 @@ class Transport:
         if status in (401, 403):
             return FailedAttempt(f"{message} Check the key in {self._endpoint.variable}.", again=False, unpaid=True)
         if status < 400:
-            return FailedAttempt(f"{named} and points elsewhere; set its final address in JUDGE_ENDPOINTS.", False)
+            return FailedAttempt(f"{named} and redirects elsewhere; set its final address in JUDGE_ENDPOINTS.", False)
         if "insufficient_quota" in (error.get("code"), error.get("type")):
             return FailedAttempt(message, again=False, unpaid=True)
         again = status in AGAIN or status >= 500
@@ -190,12 +192,12 @@ class Transport:
         return FailedAttempt(message, again, wait, status in (400, 422), param, unpaid=limited, limited=limited)
 
     def _hide_key(self, text: str) -> str:
-        """The text without our key, should an endpoint repeat it, in whichever way JSON may write it."""
+        """Return the text without our key, in any JSON spelling, in case an endpoint repeats it."""
         return self._secret.sub("[key]", text) if self._secret else text
 
 
 def _build_key_pattern(key: str) -> re.Pattern[str] | None:
-    """A key as text and as JSON has it; None for a word that is no secret, since replies may hold it too."""
+    """Return a pattern of the key, plain or JSON-escaped; None for a short word: not secret, and common in replies."""
     if len(key) < SHORTEST_KEY:
         return None
     ways = (rf"(?:\\?{re.escape(char)}|\\u(?i:{ord(char):04x}))" for char in key)
@@ -203,12 +205,12 @@ def _build_key_pattern(key: str) -> re.Pattern[str] | None:
 
 
 def _unpack(content: bytes) -> str:
-    """The text of a body. We ask for it unpacked; who packs it all the same is followed up to `MAX_REPLY`."""
+    """Return the text of a body. We request it uncompressed; gzip is still decompressed, up to `MAX_REPLY` bytes."""
     if content.startswith(GZIP):
         try:
             content = (unpacker := zlib.decompressobj(wbits=31)).decompress(content, MAX_REPLY)
         except zlib.error:
-            return "(packed, and broken)"
+            return "(compressed, and damaged)"
         if unpacker.unconsumed_tail:
             raise _TooLarge
     return content.decode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Build requests of chat completions, their trace and the keys of calls. No network.
+"""Builder of chat completion requests, their trace and the keys of calls. Does not use the network.
 
-A request is built once, with pictures by digest. That form is traced and hashed; `Encoded` puts the pictures in.
+A request is built once, with images by digest. This form is traced and hashed; `Encoded` inserts the images.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 from judges.llm import Call, Endpoint, Generation, Part, Prompt, SentImage
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
-SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second is for models that think
-PICTURE_TOKENS = 1_100  # about what endpoints count for a screenshot in high detail
+SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second is for reasoning models
+PICTURE_TOKENS = 1_100  # approximate count of endpoints for a screenshot in high detail
 TOOL = "answer"  # the name of the function, and of the schema
 
-# Words by which endpoints say that they do not know a parameter, rather than that something else is wrong with it.
+# Phrases in errors of endpoints about an unknown parameter, as opposed to other errors about a parameter.
 UNKNOWN = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|not allowed|unexpected|extra inputs"
     r"|invalid parameter|invalid schema|not available|not accept|may only be set",
@@ -49,14 +49,14 @@ REPAIR = (
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A reply that could not be read, and what was wrong with it; the model is shown both."""
+    """A reply that could not be read, and its problem; the model is shown both."""
 
     reply: str
     problem: str
 
 
 class Form:
-    """How one client's requests look. It begins as the judge wants it, and learns what its endpoint does not take."""
+    """Request format of one client. It starts with the judge's settings and adapts to the endpoint's errors."""
 
     def __init__(self, model: str, generation: Generation) -> None:
         self.model, self.generation = model, generation
@@ -68,7 +68,7 @@ class Form:
         self._refused: set[str] = set()
 
     def settings(self, schema: Mapping[str, Any] | None, vote: int = 0) -> dict[str, Any]:
-        """Everything of a request but its messages; another ``vote`` has another seed."""
+        """Return all fields of a request except its messages; another ``vote`` has another seed."""
         asked = self.generation
         given = {
             "model": self.model,
@@ -80,9 +80,9 @@ class Form:
         return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
 
     def learn(self, request: Mapping[str, Any], param: str, message: str) -> None:
-        """Leave out or rename what the endpoint refused with a 400; nothing where it complains about something else.
+        """Omit or rename a parameter that the endpoint refused (400 or 422); ignore other errors.
 
-        A judge that names its dialect is taken at its word: length limit and temperature then stay as they are.
+        If the judge sets a dialect, length limit and temperature do not change.
         """
         name = _find_refused_name(param, message)
         if name not in request or name in self._refused:
@@ -101,12 +101,12 @@ class Form:
             self._left_out.add(name)
 
     def notice(self, thought: bool) -> None:
-        """Remember that the model thinks if a reply shows it and the judge does not state it."""
+        """Treat the model as a reasoning model if a reply shows it and the judge does not state it."""
         self.reasoning |= thought and self.generation.reasoning == "auto"
 
 
 def _find_refused_name(param: str, message: str) -> str:
-    """The parameter that an endpoint does not know, "" when it complains about something else."""
+    """Return the parameter that an endpoint does not know, "" if its error is about something else."""
     if not UNKNOWN.search(message) or "context length" in message:
         return ""
     found = NAMES.search(param) or NAMES.search(message)
@@ -126,7 +126,7 @@ def _build_output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _close_objects(schema: Any) -> Any:
-    """The schema with every object closed to further properties, which strict endpoints insist on."""
+    """Return the schema with every object closed to further properties, as strict endpoints require."""
     if isinstance(schema, list | tuple):
         return [_close_objects(one) for one in schema]
     if not isinstance(schema, Mapping):
@@ -143,9 +143,9 @@ def build_request(
     correction: Correction | None = None,
     vote: int = 0,
 ) -> dict[str, Any]:
-    """The body of a request with pictures by digest: ``sha256`` of the JPEG that is sent, ``screenshot`` its original.
+    """Return a request body with images by digest: ``sha256`` of the sent JPEG, ``screenshot`` of its original.
 
-    ``sent`` maps the second to the first.
+    ``sent`` maps the second digest to the first.
     """
     messages: list[dict[str, Any]] = (
         [{"role": "system", "content": strip_unstorable(prompt.system)}] if prompt.system else []
@@ -191,15 +191,15 @@ def _hash(value: Any) -> str:
 
 
 class Encoded:
-    """The body as it is sent, piece by piece; ``pictures`` are the JPEGs by their SHA-256, and are emptied.
+    """The request body, sent in pieces; ``pictures`` maps SHA-256 to JPEG, and is emptied.
 
-    Pictures are put between the pieces of the finished JSON: escaping megabytes that need none would cost more than
-    everything else. Each is in base64 only while it is being sent, and forgotten after it. Settings come before the
-    messages. ``length`` is that of the whole body in bytes.
+    Images are inserted between pieces of the finished JSON: escaping megabytes that need no escaping would cost more
+    than everything else. Each image is in base64 only while it is sent, and freed afterwards. Settings come before
+    the messages. ``length`` is the size of the whole body in bytes.
     """
 
     def __init__(self, request: Mapping[str, Any], pictures: dict[str, bytes]) -> None:
-        mark = secrets.token_hex(16)  # no text can hold it by chance or on purpose
+        mark = secrets.token_hex(16)  # no text can contain it by chance or on purpose
         messages = [message | {"content": _fill_content(message["content"], mark)} for message in request["messages"]]
         text = json.dumps({**request, "messages": messages}, ensure_ascii=False, separators=(",", ":"))
         self._first, *rest = text.encode().split(mark.encode())
@@ -236,7 +236,7 @@ def _fill_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
 
 
 def estimate_tokens(request: Mapping[str, Any]) -> int:
-    """About how many tokens a request has: four characters each, and `PICTURE_TOKENS` for a picture."""
+    """Estimate the tokens of a request: one for four characters, and `PICTURE_TOKENS` for an image."""
     characters = pictures = 0
     for message in request["messages"]:
         content = message["content"]
@@ -247,16 +247,16 @@ def estimate_tokens(request: Mapping[str, Any]) -> int:
 
 
 def strip_unstorable(text: str) -> str:
-    """The text without what neither JSON endpoints nor databases take: NUL and halves of surrogate pairs."""
+    """Replace characters that JSON endpoints and databases reject: NUL and halves of surrogate pairs."""
     return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
 
 
-# --- models that think -----------------------------------------------------------------------------------------------
+# --- reasoning models -------------------------------------------------------------------------------------------------
 
 
 # OpenAI models that need max_completion_tokens and accept no temperature.
 OPENAI = re.compile(r"(?:^|/)(?:o\d+(?:-|$)|gpt-[5-9](?![\w.-]*chat))", re.IGNORECASE)
-# Names of models that think by default, at the beginning or after a separator.
+# Names of models that reason by default, at the beginning or after a separator.
 FAMILIES = (
     r"gemini-(?:2\.[5-9]|[3-9]|(?:flash|pro)-latest)",
     r"deepseek[._-]?r\d",
@@ -276,14 +276,14 @@ NOT = re.compile(r"(?<![a-z])(?:non?|without)[-_ ]?(?:thinking|think|reasoning)(
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Return whether a model of this name thinks by default. For unknown names the replies decide."""
+    """Return True if a model of this name reasons by default. For unknown names the replies decide."""
     if NOT.search(model):
         return False
     return any(pattern.search(model) for pattern in (OPENAI, BY_FAMILY, BY_WORD))
 
 
 def is_reasoning(model: str, generation: Generation) -> bool:
-    """Return whether a judge's model thinks: as the judge states, or by the dialect and the model's name."""
+    """Return True if a judge's model reasons: as the judge states, or by the dialect and the model's name."""
     if generation.reasoning != "auto":
         return generation.reasoning == "yes"
     return generation.dialect == "reasoning" or is_reasoning_model(model)

@@ -1,9 +1,9 @@
-"""Prompts read out of files: texts in our layout, or the Python source of a benchmark, which is never executed.
+"""Reader of prompts in files: texts in our layout, or the Python source of a benchmark, which is never executed.
 
-Our layout is one file a text, ``<stage>.<part>.md``. In Python source the texts that functions assign become
-templates with ``{placeholders}``. Which stage a text belongs to is told by the name of its function (or of the
-constant itself), which part by the role of the message that it is put into, else by the name of its variable; a
-mapping says it for other shapes. No Django, no rows.
+Our layout is one file per text, ``<stage>.<part>.md``. In Python source, the texts that functions assign become
+templates with ``{placeholders}``. The name of its function (or of the constant) gives the stage of a text. The role of
+its message, else the name of its variable, gives the part. Other sources need a mapping. Does not use Django or the
+database.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MOST_SOURCE = 2**20  # bytes of all Python files together
 MOST_PROBLEMS = 20
 OURS = re.compile(rf"({KEY})\.(?:md|txt)")
 MAPPING = re.compile(rf"{KEY}=(?:\w+\.)?\w+(?:#[2-9])?")
-# Stages by what the name of a function, or of a constant, contains; the first that fits. The last one is for judges
-# of one call, and for the function that puts everything together.
+# Stages by words in the name of a function or constant; the first match counts. The last stage is for judges with one
+# call, and for the function that combines everything.
 STAGES = (
     ("key_points", ("key_point", "keypoint")),
     ("screenshot", ("image", "screenshot", "snapshot")),
@@ -33,9 +33,9 @@ PARTS = (("system", ("system", "sys_", "_sys")), ("user", ("user", "prompt", "te
 
 
 def read(files: Mapping[str, bytes], mapping: Iterable[str] = ()) -> dict[str, str]:
-    """The texts of a set, by ``<stage>.<part>``, from files by name; SourceError when there are none.
+    """Return the texts of a set, by ``<stage>.<part>``, from files by name; raise SourceError if there are none.
 
-    ``mapping`` has entries ``stage.part=function.variable`` for Python source; where given, only these are read.
+    ``mapping`` has entries ``stage.part=function.variable`` for Python source; if given, only these are read.
     """
     ours = {name: match[1] for name in files if (match := OURS.fullmatch(name.rpartition("/")[2]))}
     sources = sorted(name for name in files if name.endswith(".py"))
@@ -45,7 +45,7 @@ def read(files: Mapping[str, bytes], mapping: Iterable[str] = ()) -> dict[str, s
     if not sources:
         raise SourceError(_report_nothing(files))
     if sum(len(files[name]) for name in sources) > MOST_SOURCE:
-        message = f"The Python files together are larger than the {MOST_SOURCE:,} bytes that are read. Name one file."
+        message = f"The Python files have more than {MOST_SOURCE:,} bytes in total. Choose one file."
         raise SourceError(Problem("source_too_large", message, "files"))
     texts = [text for name in sources for text in find_texts(name, files[name])]
     return _apply_map(texts, wanted) if wanted else _recognise(texts)
@@ -53,8 +53,8 @@ def read(files: Mapping[str, bytes], mapping: Iterable[str] = ()) -> dict[str, s
 
 def _report_nothing(files: Iterable[str]) -> Problem:
     message = (
-        "Looked for files <stage>.<part>.md, such as verdict.system.md, or Python source (.py); found "
-        f"{listing(sorted(files), 8) or 'nothing'}."
+        "No prompts found. Expected files <stage>.<part>.md, such as verdict.system.md, or Python source "
+        f"(.py); found {listing(sorted(files), 8) or 'nothing'}."
     )
     return Problem("no_prompts", message, "files")
 
@@ -63,13 +63,13 @@ def _read_plain(files: Mapping[str, bytes], ours: Mapping[str, str]) -> dict[str
     made: dict[str, str] = {}
     for name, key in sorted(ours.items()):
         if key in made:
-            raise SourceError(Problem("prompt_twice", f"There are two files for {key}; give one set only.", key))
+            raise SourceError(Problem("prompt_twice", f"{key} has two files; give only one set.", key))
         made[key] = decode(name, files[name]).replace("\r\n", "\n").replace("\r", "\n").strip()
     return made
 
 
 def find_stage(text: Text) -> str:
-    """The stage that a text belongs to, "" when its names do not say."""
+    """Return the stage of a text, "" if its names do not show it."""
     for name in (text.function.lower(), text.variable.lower()):
         for stage, words in STAGES:
             if any(word in name for word in words):
@@ -78,7 +78,7 @@ def find_stage(text: Text) -> str:
 
 
 def find_part(text: Text) -> str:
-    """``system``, ``user`` or ``user_without_images``; "" for anything else, such as a remark between pictures."""
+    """Return ``system``, ``user`` or ``user_without_images``; "" for other texts, such as a remark between images."""
     if text.variable == "message":
         return "system" if text.role == "system" else ""
     by_name = (part for part, words in PARTS if any(word in text.variable.lower() for word in words))
@@ -108,25 +108,26 @@ def _recognise(texts: list[Text]) -> dict[str, str]:
 
 
 def _find_line_above_inputs(texts: list[Text]) -> dict[str, str]:
-    """The line above the pictures of the task: the only text that user messages have of their own, again or not."""
+    """Return the line above the task's images: the only text written directly into user messages, even repeatedly."""
     lines = {text.template for text in texts if (text.variable, text.role) == ("message", "user") and not text.problem}
     return {"inputs.user": lines.pop()} if len(lines) == 1 and not any("{" in line for line in lines) else {}
 
 
 def _report_missing(keys: list[str], texts: list[Text]) -> Problem:
-    found = listing([f"{text.name} (line {text.line})" for text in texts], 20) or "no text at all"
+    found = listing([f"{text.name} (line {text.line})" for text in texts], 20) or "no texts"
     message = (
-        f"No text for {' and '.join(keys)} was recognised: looked for system and user texts in functions whose names "
-        f"speak of key points, of judging an image, and of the evaluation. Found {found}. "
-        "Say which is which by a mapping: verdict.system=function.variable."
+        f"No text for {' and '.join(keys)} was recognised. Expected system and user texts in functions "
+        f"whose names mention key points, judging an image, or the evaluation. Found {found}. Give a "
+        "mapping: verdict.system=function.variable."
     )
     return Problem("no_prompts", message, "files")
 
 
 def _report_twice(key: str, first: Text, second: Text) -> Problem:
     message = (
-        f"{key} is there twice: {first.name} ({first.file}, line {first.line}) and {second.name} ({second.file}, line "
-        f"{second.line}). Give one file only, or choose by a mapping: {key}={first.name}."
+        f"{key} occurs twice: {first.name} ({first.file}, line {first.line}) and {second.name} "
+        f"({second.file}, line {second.line}). Give only one file, or choose by a mapping: "
+        f"{key}={first.name}."
     )
     return Problem("prompt_twice", message, key)
 
@@ -138,7 +139,7 @@ def _report_unreadable(key: str, text: Text) -> Problem:
 
 def _list_wanted(entry: str) -> tuple[str, str]:
     if not MAPPING.fullmatch(entry):
-        message = f"{printable(entry)} is no mapping; one is stage.part=function.variable, or stage.part=CONSTANT."
+        message = f"{printable(entry)} is not a mapping. Write stage.part=function.variable, or stage.part=CONSTANT."
         raise SourceError(Problem("mapping_malformed", message, "mapping"))
     key, _, name = entry.partition("=")
     return key, name
@@ -154,10 +155,10 @@ def _apply_map(texts: list[Text], wanted: list[tuple[str, str]]) -> dict[str, st
             problems.append(_report_unreadable(key, found[0]))
         elif found:
             lines = listing([f"{text.file} line {text.line}" for text in found])
-            problems.append(Problem("prompt_twice", f"{name} is there {len(found)} times: {lines}.", key))
+            problems.append(Problem("prompt_twice", f"{name} occurs {len(found)} times: {lines}.", key))
         else:
-            known = listing([text.name for text in texts], 20) or "no text at all"
-            problems.append(Problem("prompt_missing", f"There is no text {name} for {key}; found {known}.", key))
+            known = listing([text.name for text in texts], 20) or "no texts"
+            problems.append(Problem("prompt_missing", f"The text {name} for {key} does not exist; found {known}.", key))
     if problems:
         raise SourceError(*problems)
     return made
@@ -171,12 +172,12 @@ MOST_READ = 500
 
 
 def gather(path: Path) -> dict[str, bytes]:
-    """The files at ``path`` by name; SourceError names what cannot be read. A name begins with that of the path."""
+    """Return the files at ``path`` by name (it begins with the path's name); raise SourceError if one is unreadable."""
     try:
         if path.is_dir() or path.suffix.lower() == ".zip":
             return _read_zip(path)
         if not path.is_file():  # a device or a pipe may have no end
-            raise SourceError(Problem("file_unreadable", f"{printable(str(path))} is no file.", "files"))
+            raise SourceError(Problem("file_unreadable", f"{printable(str(path))} is not a file.", "files"))
         if path.stat().st_size > LARGEST:
             raise SourceError(Problem("file_too_large", f"{printable(str(path))} is larger than {LARGEST:,} bytes."))
         return {path.name: path.read_bytes()}
@@ -191,8 +192,8 @@ def _read_zip(path: Path) -> dict[str, bytes]:
         if not names and package.problems:
             raise SourceError(*package.problems[:20])
         if len(names) > MOST_READ:
-            message = f"{printable(path.name)} has {len(names)} texts and sources; at most {MOST_READ} are read."
-            raise SourceError(Problem("too_many_files", f"{message} Name the file that holds the prompts.", "files"))
+            message = f"{printable(path.name)} has {len(names)} texts and sources; the limit is {MOST_READ}."
+            raise SourceError(Problem("too_many_files", f"{message} Choose the file that holds the prompts.", "files"))
         try:
             return {f"{path.name}/{name}": package.read(name, LARGEST) for name in names}
         except PackageError as error:

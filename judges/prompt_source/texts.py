@@ -1,4 +1,4 @@
-"""The texts that Python source assigns, or puts into chat messages. The source is parsed and never executed."""
+"""Texts that Python source assigns or puts into chat messages. The source is parsed and never executed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any
 from annotation.formats.printable import printable
 from annotation.records import Problem
 
-LARGEST = 2**20  # bytes of one file; a prompt is never so long
-# Of Python source less: the parser needs a thousand bytes for a name, and for f-strings the square of their places.
+LARGEST = 2**20  # bytes of one file; prompts are shorter
+# Less for Python source: the parser needs 1,000 bytes for a name, and for f-strings the square of their placeholders.
 LARGEST_SOURCE = 2**19
 MOST_BRACES = 10_000
 
 
 class SourceError(Exception):
-    """The files hold no usable prompts; ``problems`` say what was looked for, and what was found instead."""
+    """The files contain no usable prompts; ``problems`` say what was expected, and what was found instead."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__(" ".join(problem.message for problem in problems))
@@ -30,11 +30,11 @@ class SourceError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of a source.
+    """A text in a source.
 
-    ``variable`` is ``message`` for one that is written into a message directly. ``number`` counts the texts that a
-    function assigns to the same variable, ``branch`` tells that it does so under a condition. ``role`` is that of
-    the message that it is put into, where it is. ``problem`` says why it cannot be taken as it is.
+    ``variable`` is ``message`` for a text that is written directly into a message. ``number`` counts the texts that a
+    function assigns to the same variable; ``branch`` is True if the assignment is conditional. ``role`` is that of the
+    message that contains the text, if any. ``problem`` says why the text cannot be used.
     """
 
     file: str
@@ -49,7 +49,7 @@ class Text:
 
     @property
     def name(self) -> str:
-        """As ``--map`` takes it: ``function.variable``, or ``function.variable#2`` for the second one."""
+        """Return the name for ``--map``: ``function.variable``, or ``function.variable#2`` for the second one."""
         again = f"#{self.number}" if self.number > 1 else ""
         return f"{self.function}.{self.variable}{again}".removeprefix(".")
 
@@ -66,10 +66,10 @@ def decode(name: str, data: bytes) -> str:
 
 
 def find_texts(name: str, data: bytes) -> list[Text]:
-    """Every text of the source, in the order of its lines; SourceError when it cannot be parsed."""
+    """Return every text of the source, in the order of its lines; raise SourceError if it cannot be parsed."""
     if len(data) > LARGEST_SOURCE or data.count(b"{") > MOST_BRACES:
         most = f"{LARGEST_SOURCE:,} bytes and {MOST_BRACES:,} braces"
-        message = f"{printable(name)} is larger than what is read of Python source: {most}."
+        message = f"{printable(name)} exceeds the limits for Python source: {most}."
         raise SourceError(Problem("file_too_large", message, printable(name)))
     try:
         tree = _parse(name, decode(name, data))
@@ -88,21 +88,23 @@ def _parse(name: str, source: str) -> ast.Module:
     shown = printable(name)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about escapes in the foreign source
+            warnings.simplefilter("ignore")  # warnings about escapes in the foreign source
             return ast.parse(source)
     except SyntaxError as error:
-        message = f"{shown} is no Python that can be read: line {error.lineno or 1}: {printable(str(error.msg))}."
+        message = f"{shown} is not valid Python: line {error.lineno or 1}: {printable(str(error.msg))}."
         raise SourceError(Problem("syntax_error", message, shown)) from None
     except ValueError:
-        raise SourceError(Problem("syntax_error", f"{shown} has a character that no source has.", shown)) from None
+        raise SourceError(
+            Problem("syntax_error", f"{shown} has a character that Python source cannot have.", shown)
+        ) from None
 
 
 @dataclass(slots=True)
 class _Scope:
-    """The texts of one function, or of the module's own level.
+    """The texts of one function, or of the module level.
 
-    ``aliases`` leads from ``text`` in ``text = prompt.format(...)`` to ``prompt``, which is then ``formatted``;
-    ``roles`` leads from a variable to the role of the message that it is put into.
+    ``aliases`` maps ``text`` in ``text = prompt.format(...)`` to ``prompt``, which is then ``formatted``;
+    ``roles`` maps a variable to the role of the message that contains it.
     """
 
     file: str
@@ -147,7 +149,7 @@ class _Scope:
             self.values.setdefault(variable, []).append((node.value, branch))
 
     def _read_message(self, message: dict[str, ast.expr]) -> None:
-        """A chat message: what is put into it has its role."""
+        """Read a chat message: its variables and texts get its role."""
         role, content = message.get("role"), message.get("content")
         if not isinstance(role, ast.Constant) or not isinstance(role.value, str) or content is None:
             return
@@ -180,11 +182,11 @@ def _find_formatted_name(node: ast.AST) -> str | None:
     return None
 
 
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")  # as `judges.prompts.fill` knows them
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")  # as in `judges.prompts.fill`
 
 
 class Unreadable(Exception):
-    """A value that is no text of which the placeholders are known; the message says why."""
+    """A value that is not a text with known placeholders; the message says why."""
 
 
 def _cleandoc(text: str) -> str:
@@ -216,7 +218,7 @@ def may_be_text(node: ast.expr) -> bool:
 
 
 def read_template(node: ast.expr, formatted: bool) -> str:
-    """The template of an expression; with ``formatted`` its texts are those of ``.format``. Raises Unreadable."""
+    """Return the template of an expression; with ``formatted`` its texts are for ``.format``. Raises Unreadable."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return _read_format(node.value) if formatted else node.value
     if isinstance(node, ast.JoinedStr):
@@ -227,7 +229,7 @@ def read_template(node: ast.expr, formatted: bool) -> str:
         return read_template(node.left, formatted) + read_template(node.right, formatted)
     if isinstance(node, ast.Call):
         return _read_call(node, formatted)
-    raise Unreadable("it is computed in a way that is not read")
+    raise Unreadable("it is computed in an unsupported way")
 
 
 def _read_call(node: ast.Call, formatted: bool) -> str:
@@ -239,7 +241,7 @@ def _read_call(node: ast.Call, formatted: bool) -> str:
             return STRIPS[called](read_template(node.func.value, formatted))
         if called == "format":
             return read_template(node.func.value, True)
-    raise Unreadable(f"it is made by {printable(called) or 'a call'}(), which is not read")
+    raise Unreadable(f"it comes from {printable(called) or 'a call'}(), which is not supported")
 
 
 def _read_fstring(node: ast.expr) -> str:
@@ -258,18 +260,18 @@ def _read_fstring(node: ast.expr) -> str:
         and isinstance(inner.slice.value, str)
     ):
         return _read_placeholder(inner.slice.value)
-    raise Unreadable("one of its placeholders is an expression and no plain name")
+    raise Unreadable("one of its placeholders is an expression, not a plain name")
 
 
 def _read_format(text: str) -> str:
-    """A ``.format`` template with every escape undone; only plain names are placeholders."""
+    """Return a ``.format`` template without escapes; only plain names are placeholders."""
     try:
         pieces = list(string.Formatter().parse(text))
     except ValueError as error:
-        raise Unreadable(f"it is no template that .format takes ({error})") from None
+        raise Unreadable(f"it is not a valid template for .format ({error})") from None
     made, literal = [], ""
     for before, name, spec, conversion in pieces:
-        literal += before  # an escaped brace ends a piece, though the text goes on
+        literal += before  # an escaped brace ends a piece, though the text continues
         if name is None:
             continue
         if spec or conversion:
@@ -281,12 +283,12 @@ def _read_format(text: str) -> str:
 
 def _escape_literal(text: str) -> str:
     if PLACEHOLDER.search(text):
-        raise Unreadable("it has braces around a name that are text, and would be taken for a placeholder")
+        raise Unreadable("it has literal braces around a name, which would be read as a placeholder")
     return text
 
 
 def _read_placeholder(name: str) -> str:
     made = f"{{{name}}}"
     if not PLACEHOLDER.fullmatch(made):
-        raise Unreadable(f"its placeholder {printable(name, 40) or '{}'} is no name of small letters")
+        raise Unreadable(f"its placeholder {printable(name, 40) or '{}'} is not a name in lower case")
     return made

@@ -1,4 +1,4 @@
-"""One judge a module or package; no Django, no rows: a record and a model client in, a score out."""
+"""Scorers, one per module or package: they take a record and a model client, and return a score. No Django, no rows."""
 
 from judges.scorers import (  # noqa: F401 - fills the registry
     action_selection,

@@ -1,7 +1,7 @@
-"""AgentTrek: one call with the thoughts and actions in turn and the last screenshot; lenient rules.
+"""AgentTrek: one call with alternating thoughts and actions and the last screenshot; lenient rules.
 
-The published one stops with an error where a thought is missing. Here a missing thought is left out (in upstream's
-mode it is an empty one).
+The published judge stops with an error if a thought is missing. Here a missing thought is omitted (in upstream's
+mode it is empty).
 """
 
 from __future__ import annotations
@@ -39,6 +39,6 @@ METHOD = Method(
 KIND = register_published(
     "agenttrek",
     "AgentTrek",
-    "One call: thoughts and actions in turn and the last screenshot, by lenient rules.",
+    "One call: alternating thoughts and actions and the last screenshot, judged by lenient rules.",
     METHOD,
 )

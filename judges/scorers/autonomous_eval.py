@@ -1,7 +1,7 @@
 """Autonomous Eval: one call with the task, the numbered actions and the last screenshot; three kinds of task.
 
-The published one speaks of the agent's answer in its instructions and does not pass it on. In the default mode the
-instructions say truthfully what there is.
+The published judge mentions the agent's answer in its instructions, but does not pass it on. In the default mode the
+instructions describe the real input.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def shows_upstream(subject: Subject) -> ShownRecord:
 
 
 def find_obstacle(subject: Subject, mode: Mode) -> str:
-    """Upstream cannot run without a screenshot; ours judges by the actions then."""
+    """Return why the subject cannot be judged, or "": upstream needs a screenshot, the default mode only actions."""
     if mode == "upstream" and not find_last_picture(subject):
         return "The published method needs a screenshot, and the trajectory has none."
     if not find_last_picture(subject) and not framing.select_acting(subject.record, "auto"):
-        return "The trajectory has neither an action nor a screenshot to judge by."
+        return "The trajectory has neither an action nor a screenshot to judge."
     return ""
 
 
@@ -57,6 +57,6 @@ METHOD = Method(
 KIND = register_published(
     "autonomous-eval",
     "Autonomous Eval",
-    "One call: task, actions and last screenshot, judged by the kind of the task.",
+    "One call: task, actions and last screenshot, judged according to the kind of task.",
     METHOD,
 )

@@ -1,4 +1,4 @@
-"""Values out of JSON of which nothing is promised: each as what it should be, or as nothing."""
+"""Readers for untrusted JSON: each returns a value of the expected type, or an empty one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-LONGEST = 20_000  # characters of one text on a page; the download of the judgment has the whole
+LONGEST = 20_000  # characters of one text on a page; the download of the judgment has the full text
 TOO_DEEP = "(nested too deeply to be shown)"
 T = TypeVar("T")
 
 
 def text(value: Any, limit: int = LONGEST) -> str:
-    """The value as a text; what is no text as JSON, since it was a value and is shown as one."""
+    """Return the value as text, cut to ``limit`` characters: "" for None, JSON for a value that is not a string."""
     if value is None:
         return ""
     return (value if isinstance(value, str) else as_json(value))[:limit]
@@ -63,11 +63,11 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def read_as(kind: type[T], given: Mapping[str, Any], **known: Any) -> T:
-    """An instance of a dataclass with ``known``, and with what ``given`` has for its other fields without a default.
+    """Return an instance of a dataclass from ``known``, and from ``given`` for its other fields without a default.
 
-    Each is read by its type: str, bool, int or None, float or None, tuples of texts and of numbers, another dataclass,
-    one or None, or a list of them. ``Annotated[str, 200, "url"]`` is cut to 200 characters (a list: to so many items)
-    and read from the key ``url``.
+    Each is read by its type: str, bool, int or None, float or None, tuples of texts and of whole numbers, another
+    dataclass, a dataclass or None, or a list of dataclasses. ``Annotated[str, 200, "url"]`` is cut to 200 characters
+    (a list: to 200 items) and read from the key ``url``.
     """
     hints = _resolve_hints(kind)  # type: ignore[arg-type]  # a class is hashable
     return kind(**{name: _read_field(hint, given, name) for name, hint in hints.items() if name not in known}, **known)

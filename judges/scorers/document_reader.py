@@ -1,4 +1,4 @@
-"""Reads what maintainers write for a task, and says of each mistake in which line it is and how to mend it."""
+"""Reader of the YAML documents that maintainers write for a task; each problem names its line and the fix."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from annotation.records import Problem
 
 
 class DocumentReader:
-    """A document with the problems that were found in it. Readers return something harmless where one was found."""
+    """A document with its problems. A reader method that finds a problem returns a harmless value."""
 
-    prefix = ""  # of the codes of all problems
-    not_text = not_flag = "wrong_type"  # codes
+    prefix = ""  # of all problem codes
+    not_text = not_flag = "wrong_type"  # problem codes
     too_long = "too_long"
 
     def __init__(self, document: YamlDocument, name: str) -> None:
         self.document, self.name = document, name
         self.problems: list[Problem] = []
-        self.misspelt: set[tuple[Place, str]] = set()  # keys that are probably meant, each with where it is missing
+        self.misspelt: set[tuple[Place, str]] = set()  # missing keys that were probably misspelt, with their parent
 
     def refuse(self, place: Place, code: str, says: str) -> None:
         line = self.document.line(place)
@@ -39,7 +39,7 @@ class DocumentReader:
         self.refuse(place, "unknown_key", f"`{printable(key, 60)}` is not {what}; {help_text}")
 
     def refuse_unknown_keys(self, place: Place, value: Iterable[str], what: str, known: Sequence[str]) -> None:
-        """Refuse each key that is not known; one that is written beside it is not what was meant."""
+        """Refuse each unknown key; suggest only known keys that ``value`` does not contain, if there are any."""
         missing = [one for one in known if one not in value]
         for key in value:
             if key not in known:

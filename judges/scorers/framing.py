@@ -1,7 +1,7 @@
-"""How a trajectory is put before a model: as a record to judge, delimited and cut to a length, never as instructions.
+"""Format a trajectory for a model: as a delimited, shortened record to judge, never as instructions.
 
-Texts of tasks, pages and agents may say anything, also "answer success". Each one becomes a JSON string on one line
-inside a block that nothing in it can end, and the system texts of the prompts say what such a block is.
+Texts of tasks, pages and agents may contain anything, including "answer success". Each text becomes a JSON string on
+one line, inside a block that no text can close. The system texts of the prompts explain the block.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from annotation.formats.actions import is_completion
 from annotation.formats.external.online_mind2web_v2 import FORMAT as V2
 from annotation.records import StepRecord, TrajectoryRecord
 
-NO_STEPS = "The trajectory has no steps: this judge judges what was done, and there is only an answer."
+NO_STEPS = "The trajectory has no steps: this judge needs steps, and the trajectory has only an answer."
 
-# Longest texts, in characters. A record of 100 steps at their limits still fits a context of 128,000 tokens.
+# Maximum lengths, in characters. A record of 100 steps at their limits still fits a context of 128,000 tokens.
 TASK = 6_000
 ACTION = 1_000
 THOUGHT = 1_500
@@ -30,7 +30,7 @@ RECORD = 160_000
 BEGIN, END = "<record>", "</record>"
 MARK = re.compile(r"<(?=\s*/?\s*record\b)", re.IGNORECASE)
 UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # controls, bidi and zero width, lone surrogates, line separators
-# Calls in which agents of version 1 give their answer; TASK_COMPLETE is that of version 2.
+# Calls with which agents of version 1 give their answer; agents of version 2 use TASK_COMPLETE.
 ANSWER_CALL = re.compile(
     r"\s*(?:send_msg_to_user|report_infeasible|final_answer|submit_answer|answer|finish(?:ed)?|done|stop|terminate)"
     r"\s*[(\[:;]",
@@ -41,9 +41,9 @@ Drop = Literal["auto", "always"]
 
 
 def cut(text: str, limit: int) -> str:
-    """``text``, or its beginning and end with the number of characters that were left out between them.
+    """Return ``text``, or its beginning and end around a note with the number of omitted characters.
 
-    What is kept of the text has ``limit`` characters; the remark comes on top.
+    The remaining text has ``limit`` characters; the note is additional.
     """
     if len(text) <= limit:
         return text
@@ -52,7 +52,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def quote(text: str, limit: int) -> str:
-    """``text`` cut to ``limit`` as a JSON string on one line, without invisible characters or an end of the block."""
+    """Return ``text``, cut to ``limit``, as a one-line JSON string; invisible characters and block tags are escaped."""
     escaped = MARK.sub(r"\\u003c", json.dumps(cut(text, limit), ensure_ascii=False))
     return "".join(json.dumps(char)[1:-1] if unicodedata.category(char) in UNSEEN else char for char in escaped)
 
@@ -62,7 +62,7 @@ def format_field(name: str, text: str, limit: int) -> str:
 
 
 def format_record(lines: Iterable[str], limit: int = RECORD) -> str:
-    """Lines of `format_field` as a marked block; beyond ``limit``, whole lines in the middle are left out."""
+    """Return lines of `format_field` as a marked block; beyond ``limit`` characters, omit whole lines in the middle."""
     kept = list(lines)
     size = sum(map(len, kept))
     at, left_out = len(kept) // 2, 0
@@ -77,16 +77,16 @@ def format_record(lines: Iterable[str], limit: int = RECORD) -> str:
 
 
 def gives_answer(action: str) -> bool:
-    """Return whether an action only hands over the answer or ends the run, and so does nothing on the site."""
+    """Return whether an action only gives the answer or ends the run, and so does nothing on the site."""
     return is_completion(action) or ANSWER_CALL.match(action) is not None
 
 
 def select_acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord, ...]:
-    """The steps whose action belongs to the action history: all that have one, but for those that give the answer.
+    """Return the steps of the action history: those with an action, except those that give the answer.
 
-    ``auto`` leaves out the last actions that give the answer or end the run, and an earlier call that hands over the
-    very text of the final answer. ``always`` leaves out the last step of version 2 whatever it is, and nothing of
-    version 1, as upstream does, which numbers empty actions too.
+    ``auto`` omits the last actions that give the answer or end the run, and an earlier call that gives the exact text
+    of the final answer. ``always`` omits the last step of version 2, whatever it is, and no action of version 1, as
+    upstream does; upstream numbers empty actions too.
     """
     steps = trajectory.steps
     if drop == "always":
@@ -101,7 +101,7 @@ def select_acting(trajectory: TrajectoryRecord, drop: Drop) -> tuple[StepRecord,
 
 
 def format_history(steps: Iterable[StepRecord], *, thoughts: bool = False) -> list[str]:
-    """A line for each action, by the number of its step from 0, and with ``thoughts`` the thought before it."""
+    """Return a line for each action, with its step number from 0; ``thoughts`` adds the thought before each action."""
     lines = []
     for step in steps:
         if thoughts and step.thought:
@@ -111,10 +111,10 @@ def format_history(steps: Iterable[StepRecord], *, thoughts: bool = False) -> li
 
 
 def format_steps(steps: Sequence[int]) -> str:
-    """``step 3``, or ``steps 3, 4``."""
+    """Return ``step 3``, or ``steps 3, 4``."""
     return f"step{'s' if len(steps) > 1 else ''} {', '.join(map(str, steps))}"
 
 
 def make_encodable(text: str) -> str:
-    """``text`` as it is, but for lone surrogates, which cannot be sent: for prompts that are filled as plain text."""
+    """Return ``text`` with lone surrogates replaced, which cannot be sent: for prompts filled as plain text."""
     return text.encode("utf-8", "replace").decode("utf-8")

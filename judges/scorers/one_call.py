@@ -1,8 +1,8 @@
 """Shared parts of scorers that ask their model once: the call, its record, and the score of the reply.
 
-`PublishedScorer` is a judge that somebody published. In the default mode its model gets the trajectory as a marked
-record and has to state a verdict; in upstream's mode it gets what the published one gets, and its reply is read the
-same way, faults included.
+`PublishedScorer` runs a published judge. In the default mode its model gets the trajectory as a marked record and must
+state a verdict. In upstream's mode it gets the input of the published judge, and its reply is read in the same way,
+faults included.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from judges.scorers.suspicion import add_suspicions
 
 STAGE = "verdict"
 Mode = Literal["default", "upstream"]
-RECORD = ("record",)  # the one place of a framed user text
-Picture = tuple[int, ImageRef]  # and the step that it was taken at
+RECORD = ("record",)  # the only placeholder of a framed user text
+Picture = tuple[int, ImageRef]  # the step and its screenshot
 
 
 @dataclass(frozen=True, slots=True)
 class ModeParameters:
-    """The parameter of every published judge: with our mending, or as it was published."""
+    """The parameter of every published judge: with our fixes, or as published."""
 
     mode: Mode = field(
         default="default",
@@ -39,7 +39,7 @@ class ModeParameters:
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """The input of a model: lines of a record, or the values of a template, and pictures with their steps."""
+    """The input of a model: lines of a record, or the values of a template, and screenshots with their steps."""
 
     lines: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
@@ -48,12 +48,12 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A published judge: what it shows in either mode, how upstream reads a reply, and when it cannot judge.
+    """A published judge: its input in each mode, upstream's parsing of a reply, and why it may be unable to judge.
 
-    ``fills`` are the placeholders that ``shows_upstream`` fills. ``has_status`` tells whether a reply states the
-    verdict that ``reads_upstream`` reads. ``obstacle`` is the reason for which a subject
-    cannot be judged in that mode, "" where it can. ``schema`` is the form of the answer in the default mode; what it
-    has beside reason and verdict is noted.
+    ``fills`` are the placeholders that ``shows_upstream`` fills. ``has_status`` returns whether a reply states the
+    verdict that ``reads_upstream`` reads. ``obstacle`` returns why a subject cannot be judged in that mode, "" if it
+    can. ``schema`` is the form of the answer in the default mode; fields other than reason and verdict go into the
+    notes.
     """
 
     fills: tuple[str, ...]
@@ -97,12 +97,12 @@ class PublishedScorer:
 
 
 def find_obstacle(method: Method, subject: Subject, mode: Mode) -> str:
-    """Return why a subject cannot be judged, "" where it can: no method judges an answer that nothing led to."""
+    """Return why a subject cannot be judged, "" if it can: no method judges an answer without steps."""
     return method.obstacle(subject, mode) or ("" if subject.record.steps else framing.NO_STEPS)
 
 
 def register_published(name: str, title: str, description: str, method: Method) -> Kind:
-    """Register a published judge; its prompts have its name. LookupError for a set without the texts of its mode."""
+    """Register a published judge with prompts of its name; ``build`` raises LookupError if its texts are missing."""
 
     def build(parameters: ModeParameters, prompts: Prompts) -> PublishedScorer:
         upstream = parameters.mode == "upstream"
@@ -134,10 +134,9 @@ def register_published(name: str, title: str, description: str, method: Method) 
 
 
 def find_user_text(prompts: Prompts, system: str, user: str, fills: tuple[str, ...]) -> str:
-    """The user text, whose places are ``fills``, of a set that has both texts; LookupError says what is wrong.
+    """Return the user text of a set, with ``fills`` as placeholders; raise LookupError if a text or a place is wrong.
 
-    Without the first place the model would judge what it never sees, and a place that nobody fills would be sent as
-    it stands.
+    Without the first placeholder the model would not see its input. An unknown placeholder would be sent unfilled.
     """
     require_parts(prompts, f"{STAGE}.{system}", f"{STAGE}.{user}")
     text = prompts.texts[f"{STAGE}.{user}"]
@@ -153,7 +152,7 @@ def find_user_text(prompts: Prompts, system: str, user: str, fills: tuple[str, .
 
 
 def build_message(template: str, shown: ShownRecord) -> tuple[Part, ...]:
-    """A user message: the template with the record, then every different picture after a line that names its steps."""
+    """Return a user message: the template with the record, then each distinct screenshot after a line of its steps."""
     parts: list[Part] = [fill(template, record=framing.format_record(shown.lines))]
     for image, steps in group_by_picture(shown.pictures).items():
         parts += [f"Screenshot of {framing.format_steps(steps)}:", SentImage(image)]
@@ -161,7 +160,7 @@ def build_message(template: str, shown: ShownRecord) -> tuple[Part, ...]:
 
 
 def group_by_picture(pictures: Iterable[Picture]) -> dict[ImageRef, list[int]]:
-    """Each picture once, in the order of its first step, with all the steps that show it."""
+    """Return each screenshot once, in the order of its first step, with all the steps that show it."""
     found: dict[ImageRef, list[int]] = {}
     for step, image in pictures:
         found.setdefault(image, []).append(step)
@@ -169,7 +168,7 @@ def group_by_picture(pictures: Iterable[Picture]) -> dict[ImageRef, list[int]]:
 
 
 def build_score(reply: Reply, read: Callable[[Reply], Verdict | None], pictures: Iterable[Picture] = ()) -> Score:
-    """The score of a reply; what states no verdict, and what is no whole reply, is unscored."""
+    """Return the score of a reply; it is unscored if the reply is unusable or states no verdict."""
     verdict = None if reply.unusable() else read(reply)
     unclear = f"The reply states no clear verdict. {reply.problem}".strip()
     unscored = "" if verdict is not None else reply.unusable() or unclear
@@ -191,5 +190,5 @@ def find_last_picture(subject: Subject) -> tuple[Picture, ...]:
 
 
 def format_picture_line(pictures: tuple[Picture, ...]) -> str:
-    """The line of a record that says whether there is a last screenshot, and of which step."""
+    """Return the record line that names the step of the last screenshot, or states that there is none."""
     return f"last screenshot: of step {pictures[-1][0]}" if pictures else "last screenshot: there is none"

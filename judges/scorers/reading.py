@@ -1,6 +1,6 @@
-"""How a reply is read in the default mode: an explicit answer is taken, anything else is unclear and never a verdict.
+"""Parse replies in the default mode: only an explicit answer counts; anything else is unclear and gives no verdict.
 
-The rules of published judges, which read more into a reply than it says, are in `upstream`.
+The rules of published judges, which infer more than a reply states, are in `upstream`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ VERDICT_SCHEMA = build_object_schema(reason=TEXT, verdict=VERDICT)
 
 
 def read_verdict(reply: Reply) -> Verdict | None:
-    """The verdict of a structured answer, or of the text where there is none; None when neither states one."""
+    """Return the verdict of a structured answer, or of the text if there is none; None if it is not stated."""
     if reply.data is not None:
         said = reply.data.get("verdict")
         return {"success": Verdict.SUCCESS, "failure": Verdict.FAILURE}.get(said) if isinstance(said, str) else None
@@ -64,8 +64,8 @@ def read_verdict(reply: Reply) -> Verdict | None:
 def find_verdict(text: str) -> Verdict | None:
     """Return the verdict stated after the last "Status:" or "Verdict:", or, without one, in a short last line.
 
-    Whole words only, and a negation turns a word around: "unsuccessful" and "not a success" are failure. Both words,
-    or neither, are unclear: None.
+    Only whole words count, and a negation inverts a word: "unsuccessful" and "not a success" are failure. Return None
+    if both verdicts are stated, or neither.
     """
     markers = list(STATUS.finditer(text))
     if markers:
@@ -75,7 +75,7 @@ def find_verdict(text: str) -> Verdict | None:
 
 
 def _find_stated(text: str) -> Verdict | None:
-    """The one verdict that a line states; None for both, for neither, and where a word before it makes it doubtful."""
+    """Return the one verdict that a line states; None for both, neither, or one after a word that makes it doubtful."""
     found = set()
     for clause in CLAUSES.split(text[:LONGEST_LINE]):
         for hit in WORDS.finditer(clause):
@@ -86,7 +86,7 @@ def _find_stated(text: str) -> Verdict | None:
 
 
 def read_explanation(reply: Reply) -> str:
-    """The reason of a structured answer, or the text before its last marker."""
+    """Return the reason of a structured answer, or the text before its last marker."""
     if reply.data is not None:
         return str(reply.data.get("reason", "")).strip()
     markers = list(STATUS.finditer(reply.text))
@@ -95,7 +95,7 @@ def read_explanation(reply: Reply) -> str:
 
 
 def read_relevance(reply: Reply) -> int | None:
-    """The 1 to 5 of a structured answer or of the text; None when it states none."""
+    """Return the score 1 to 5 of a structured answer or of the text; None if it states none."""
     if reply.data is None:
         return find_relevance(reply.text)
     said = reply.data.get("score")
@@ -103,13 +103,13 @@ def read_relevance(reply: Reply) -> int | None:
 
 
 def find_relevance(text: str) -> int | None:
-    """The whole number 1 to 5 that directly follows the last "Score" with a number; "10", "0" and "3.5" are none."""
+    """Return the whole number 1 to 5 directly after the last "Score" with one; "10", "0" and "3.5" do not count."""
     hits = list(SCORE.finditer(text))
     return int(hits[-1]["number"]) if hits else None
 
 
 def read_reason(reply: Reply) -> str:
-    """The reason of a structured answer, or the text after its "Reasoning" heading and before its "Score"."""
+    """Return the reason of a structured answer, or the text between its "Reasoning" heading and its "Score"."""
     if reply.data is not None:
         return str(reply.data.get("reason", "")).strip()
     said = REASONING.split(reply.text)[-1]
@@ -125,14 +125,14 @@ def read_points(reply: Reply) -> tuple[str, ...]:
 
 
 def find_points(text: str) -> tuple[str, ...]:
-    """The numbered or dashed lines of a text; where it has none, all lines but the heading."""
+    """Return the numbered or dashed lines of a text; if it has none, all lines except the heading."""
     listed = tuple(hit["text"].strip("* \t\r") for hit in POINT.finditer(text))
     lines = (line.strip("*# \t") for line in text.splitlines())
     return listed or tuple(line for line in lines if line and not HEADING.fullmatch(line))
 
 
 def read_finding(said: Any) -> Finding | None:
-    """One of met, unmet, unclear; None for anything else."""
+    """Return one of met, unmet, unclear; None for anything else."""
     return Finding(said) if isinstance(said, str) and said in set(Finding) else None
 
 

@@ -1,4 +1,4 @@
-"""A judge of one call whose instructions and criteria a maintainer writes, with what it is shown as parameters."""
+"""Judge with one call: a maintainer writes its instructions and criteria, and parameters select its input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from judges.scorers.suspicion import add_suspicions
 LONGEST_RULES = 20_000  # characters of instructions, and of criteria
 LONGEST_URL = 500
 MOST_PICTURES = 100
-MOST_ENTRIES = 100  # key points, and cited steps, that are kept of a reply
+MOST_ENTRIES = 100  # key points, and cited steps, that are read from a reply
 
 INTEGERS = reading.build_list_schema({"type": "integer"})
 POINT = reading.build_object_schema(
@@ -62,18 +62,22 @@ class SingleCallParameters:
     show_actions: bool = _build_field("the actions", True)
     show_thoughts: bool = _build_field("the agent's thoughts", True)
     show_urls: bool = _build_field("the address of every step", True)
-    show_final_answer: bool = _build_field("the final answer; it makes judges believe what was only claimed", False)
+    show_final_answer: bool = _build_field(
+        "the final answer; with it, judges tend to believe claims without proof", False
+    )
     show_key_points: bool = _build_field("the key points that people have accepted", True)
     show_reference_length: bool = _build_field("how many steps a person needed", False)
-    show_input_images: bool = _build_field("the pictures that came with the task", True)
+    show_input_images: bool = _build_field("the images of the task", True)
     images: Literal["none", "last", "all", "sampled"] = field(
         default="all",
         metadata={
-            "help": "Screenshots: none, the last one, all (the last ones where there are too many), or spread evenly "
-            "over the trajectory."
+            "help": (
+                "Screenshots: none, the last one, all (the last ones if there are too many), or spread "
+                "evenly over the trajectory."
+            )
         },
     )
-    max_images: int = field(default=50, metadata={"help": f"At most so many screenshots, 1 to {MOST_PICTURES}."})
+    max_images: int = field(default=50, metadata={"help": f"Maximum number of screenshots, 1 to {MOST_PICTURES}."})
 
     def __post_init__(self) -> None:
         for name in ("instructions", "criteria"):
@@ -94,7 +98,7 @@ def choose_pictures(parameters: SingleCallParameters, subject: Subject) -> tuple
 
 
 def has_nothing_to_judge(parameters: SingleCallParameters, subject: Subject) -> bool:
-    """Return whether there would be nothing to judge: no steps, and the answer, if there is one, is not shown."""
+    """Return whether there is nothing to judge: no steps, and the final answer is not shown."""
     return not subject.record.steps and not parameters.show_final_answer
 
 
@@ -119,7 +123,7 @@ def build_lines(parameters: SingleCallParameters, subject: Subject) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class SingleCallScorer:
-    """Asks once; what the reply cites is kept as far as it exists."""
+    """Scorer that asks once and stores the cited steps that exist."""
 
     parameters: SingleCallParameters
     system: str
@@ -139,7 +143,7 @@ class SingleCallScorer:
 
 
 def add_citations(score: Score, reply: Reply, subject: Subject) -> Score:
-    """The score with the key points and steps that a structured reply names; unknown step numbers are noted."""
+    """Return the score with the key points and steps of a structured reply; unknown step numbers go into the notes."""
     known = range(len(subject.record.steps))
     points, unknown = [], set[int]()
     for one in _list_objects(reply, "key_points"):
@@ -183,7 +187,7 @@ KIND = register(
         name="single-call",
         version=1,
         title="Single call",
-        description="One call with instructions and criteria of your own, and a choice of what is shown.",
+        description="One call with your own instructions and criteria; you choose what is shown.",
         parameters=SingleCallParameters,
         prompts="single-call/1",
         build=build,

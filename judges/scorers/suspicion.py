@@ -1,8 +1,8 @@
-"""Passages of a trajectory that speak to its judge instead of about the task, marked so that people see them.
+"""Detection of passages in a trajectory that address its judge instead of the task, so that people see them.
 
-They change no verdict: a judge is told that everything in the data is data. They are noted beside the verdict, with
-the step and whether the verdict is the one they ask for. No list of patterns is complete; this one is chosen to be
-silent on ordinary pages and agents.
+They change no verdict: prompts tell a judge that everything in the data is only data. They are noted with the
+verdict: the step, and whether the verdict is the one that they ask for. No list of patterns is complete; this one is
+chosen to match nothing on ordinary pages and agents.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from urllib.parse import unquote_plus
 from annotation.records import Verdict
 from judges.scorer import Score, StepEvidence, Subject
 
-LONGEST_TEXT = 100_000  # characters of one field that are looked at, from its start
-LONGEST_TRAJECTORY = 500_000  # characters of a trajectory: half a second, while other calls wait
-LONGEST_PASSAGE = 200  # characters that are noted of a passage
-MOST = 40  # passages noted of one trajectory
+LONGEST_TEXT = 100_000  # characters of one field that are searched, from its start
+LONGEST_TRAJECTORY = 500_000  # characters searched in a trajectory: half a second, while other calls wait
+LONGEST_PASSAGE = 200  # characters of a passage that are stored
+MOST = 40  # passages stored for one trajectory
 
-SCREENSHOT = "screenshot"  # the field of what a judge wrote of a picture
-OF_A_REPLY = frozenset({"status line", "reply"})  # what is no wonder in the reply of a judge
+SCREENSHOT = "screenshot"  # the field name of a judge's text about a screenshot
+OF_A_REPLY = frozenset({"status line", "reply"})  # kinds that are normal in the reply of a judge
 
 RULES = r"(?:instructions?|criteria|criterion|rules|guidelines|prompts?|rubric|system message)"
 JUDGE = r"(?:judge|evaluator|grader|annotator|reviewer|adjudicator|scorer|language model|llm|ai model)"
@@ -37,7 +37,7 @@ FILLER = r"(?: only| always| exactly| with| that| a| the| is|:|\"|')"
 QUOTE = r"[\"'`*_]{0,6}"
 NOT_THE_AGENT = r"(?<!\bI )(?<!\bI will )(?<!\bI can )(?<!\bI should )(?<!\bI'll )(?<!\bwe can )"
 LINE_START = r"^[ \t>*_#`\"'\[-]{0,12}"
-# What may be repeated has a bound, so that a text made to be slow costs no more than another.
+# Every repetition is bounded, so that a malicious text cannot slow down the matching.
 PATTERNS = {
     kind: re.compile("|".join(ways), re.I | re.M)
     for kind, ways in {
@@ -89,11 +89,11 @@ PATTERNS = {
     }.items()
 }
 HIDDEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff\u202a-\u202e\u2066-\u2069]")
-SPLIT_WORDS = re.compile("(?:[A-Za-z][\u00ad\u200b-\u200d\u2060-\u2064\ufeff]){3}")  # letters with nothing between
+SPLIT_WORDS = re.compile("(?:[A-Za-z][\u00ad\u200b-\u200d\u2060-\u2064\ufeff]){3}")  # words with hidden characters
 REVERSED = re.compile("[\u202d\u202e]")
 TAGS = re.compile(
     "(?<![\U0001f3f4\U000e0020-\U000e007e])[\U000e0020-\U000e007e]{3,}"
-)  # letters that nobody sees; not the flags of regions
+)  # invisible letters; not the flags of regions
 CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 UNSEEN = (
     ("invisible characters", SPLIT_WORDS),
@@ -113,7 +113,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a passage: the field of a step, or of the trajectory where ``step`` is None."""
+    """The place of a passage: the field of a step, or of the trajectory if ``step`` is None."""
 
     field: str
     step: int | None
@@ -121,7 +121,7 @@ class Place:
 
 
 def find_suspicious(text: str) -> list[Passage]:
-    """The passages of ``text`` that look like instructions to a judge, at most one of a kind and verdict."""
+    """Return the passages of ``text`` that look like instructions to a judge, at most one for each kind and verdict."""
     text = text[:LONGEST_TEXT]
     readable = unicodedata.normalize("NFKC", HIDDEN.sub("", text))[:LONGEST_TEXT]
     return [*_find_worded(readable), *_find_encoded(readable), *_find_unseen(text)]
@@ -145,7 +145,7 @@ def _find_asked(match: re.Match[str]) -> Verdict | None:
 
 
 def _find_encoded(text: str) -> Iterator[Passage]:
-    """Passages that are written in base64; what decodes to something else than words is no passage."""
+    """Yield passages that are encoded in base64; skip data that does not decode to text."""
     found: dict[Verdict | None, Passage] = {}
     for match in ENCODED.finditer(text):
         body = match[0].rstrip("=").replace("-", "+").replace("_", "/")
@@ -170,15 +170,15 @@ def _cut_around(text: str, match: re.Match[str]) -> str:
 
 
 def _make_visible(text: str) -> str:
-    """Text in which every character can be seen; what cannot is written as its number."""
+    """Return the text on one line, with every unprintable character as its code point."""
     one_line = re.sub(r"[ \n\r\t]+", " ", text).strip()
     return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in one_line)[:LONGEST_PASSAGE]
 
 
 def list_places(subject: Subject, looks: Iterable[StepEvidence] = ()) -> list[Place]:
-    """The suspicious passages of what task, agent and addresses say, in the order of the steps, at most `MOST`.
+    """Return the suspicious passages in texts of the task, the agent and the URLs, in step order, at most `MOST`.
 
-    What a page says is in its picture only; ``looks`` are what a judge wrote of the pictures, and may quote it.
+    The text of a page is only in its screenshot; ``looks`` are a judge's texts about the screenshots, and may quote it.
     """
     found: list[Place] = []
     left = LONGEST_TRAJECTORY
@@ -209,11 +209,11 @@ def _list_texts(subject: Subject, looks: Iterable[StepEvidence]) -> Iterator[tup
 
 
 def add_suspicions(score: Score, subject: Subject) -> Score:
-    """The score with ``notes["injection"]``: the passages, and which of them ask for the verdict that was given.
+    """Return the score with ``notes["injection"]``: the passages, and which of them ask for the verdict that was given.
 
-    Each is ``{"step", "field", "kind", "text", "asks", "followed"}``; ``asks`` is a verdict's number or None,
-    ``followed`` is True where the verdict is the one that it asks for, which does not prove that it was the reason.
-    A score without such passages stays as it is.
+    Each is ``{"step", "field", "kind", "text", "asks", "followed"}``. ``asks`` is a verdict's number or None.
+    ``followed`` is True if the verdict is the one that it asks for; this does not prove that it was the reason.
+    A score without such passages is returned unchanged.
     """
     found = [
         {

@@ -1,4 +1,4 @@
-"""Several calls at once, all or nothing."""
+"""Concurrent calls that succeed or fail together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def run_together(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results in order. The first failure is raised as it is, after the other calls were cancelled and ended."""
+    """Return the results in order, or raise the first failure unchanged once the other calls are cancelled and over."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(call) for call in calls]

@@ -1,7 +1,7 @@
 """WebVoyager: one call with the task, the final answer and the first 50 screenshots; no actions.
 
-The published one takes every reply for a success that does not have the word FAILURE in capitals, garbage included.
-In the default mode a verdict has to be stated.
+The published judge counts every reply without the word FAILURE in capitals as a success, garbage included.
+In the default mode the reply must state a verdict.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def shows_upstream(subject: Subject) -> ShownRecord:
         "task": subject.record.task_text,
         "answer": subject.record.final_answer or "",
         "count": str(len(pictures)),
-        # The names in the published evaluator, so that its own texts can be loaded as they are.
+        # The names in the published evaluator, so that its own texts can be loaded unchanged.
         "response": subject.record.final_answer or "",
         "num": str(len(pictures)),
     }
@@ -44,9 +44,9 @@ def shows_upstream(subject: Subject) -> ShownRecord:
 
 
 def find_obstacle(subject: Subject, mode: Mode) -> str:
-    """An answer alone proves nothing; upstream judges it all the same."""
+    """Return why the subject cannot be judged, or "". An answer alone proves nothing; upstream still judges it."""
     if mode == "default" and not select_first_pictures(subject):
-        return "WebVoyager judges by screenshots, and the trajectory has none."
+        return "WebVoyager judges screenshots, and the trajectory has none."
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The 812 tasks of WebArena-Verified, judged by its own package where that is installed."""
+"""Judge of the 812 tasks of WebArena-Verified, which uses its own package if that is installed."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ from judges.scorers.network_trace.model import (
 
 PACKAGE = "webarena_verified"
 NOT_INSTALLED = (
-    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh parity makes "
-    ".venv-webarena, from which web server and workers of the judges are to be run (docs/judges-network-trace.md)."
+    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh "
+    "parity creates .venv-webarena. Run the web server and the judge workers from it "
+    "(docs/judges-network-trace.md)."
 )
 OUTCOMES = {"success": PASS, "failure": FAIL}
 COMPARED = ("headers", "query_params", "post_data", "response_content", "response_cookies")
@@ -50,7 +51,7 @@ BLANKED = "import blanked what it compares as a secret"
 
 @dataclass(frozen=True, slots=True)
 class WebarenaParameters:
-    """``environments`` is JSON. Where a site has no address the package guesses it from the first request."""
+    """``environments`` is JSON. If a site has no address, the package guesses it from the first request."""
 
     environments: str = field(
         default="",
@@ -68,14 +69,14 @@ class WebarenaParameters:
 
 @dataclass(frozen=True, slots=True)
 class WebarenaScorer:
-    """The package is imported, and its tasks are read, when the first trajectory is judged: that takes a second."""
+    """Scorer that imports the package and reads its tasks when it judges the first trajectory: that takes a second."""
 
     environments: str
 
     async def score(self, subject: Subject, model: Asker) -> Score:
         task_id = subject.record.task_id
         if not task_id.isascii() or not task_id.isdecimal() or len(task_id) > 9:
-            return Score(None, unscored="The task is none of WebArena-Verified: their ids are numbers.")
+            return Score(None, unscored="The task does not belong to WebArena-Verified: its task ids are numbers.")
         if not subject.files_of(AttachmentKind.NETWORK_TRACE):
             return Score(None, unscored="The trajectory has no network trace.")
         if too_many := refuse_several_traces(subject):
@@ -101,7 +102,7 @@ class WebarenaScorer:
                 network_trace=trace,
             )
         if not found.evaluators_results:
-            return Score(None, unscored=f"WebArena-Verified could not judge it: {found.error_msg}")
+            return Score(None, unscored=f"WebArena-Verified could not judge the trajectory: {found.error_msg}")
         results = list(_convert_results(task, found.evaluators_results))
         details = {
             "kind": NETWORK_TRACE, "compat": WEBARENA, "trace": about, "expectation": None,
@@ -121,7 +122,7 @@ def _load_facade(environments: str) -> Any:
 
 
 def _copy_trace(subject: Subject, folder: Path) -> Path:
-    """The trace as a file: the package reads paths. Import has made JSON of it, whatever it was."""
+    """Copy the trace to a file, because the package reads paths. The import has converted every trace to JSON."""
     path = folder / "network.har"
     with subject.files_of(AttachmentKind.NETWORK_TRACE)[0].open() as stream, path.open("wb") as target:
         shutil.copyfileobj(stream, target)
@@ -153,7 +154,7 @@ def _convert_results(task: Any, evaluated: Any) -> Iterator[Result]:
 
 
 def _is_blanked(expected: Any, actual: Any) -> bool:
-    """Return whether a value that is compared is one that import has blanked, in any of the events."""
+    """Return whether the import has blanked a value that is compared, in any of the events."""
     for event in actual or ():
         for part in COMPARED:
             wanted, had = getattr(expected, part) or {}, getattr(event, part) or {}
@@ -165,7 +166,7 @@ def _is_blanked(expected: Any, actual: Any) -> bool:
 
 
 def _find_value(key: str, had: Mapping[str, Any]) -> Any:
-    """Return the value that the package compares under a name or path; everything if the key is of another form."""
+    """Return the value that the package compares under a name or path; everything if the path cannot be parsed."""
     if not key.startswith("$"):
         return had.get(key, "")
     try:
@@ -185,7 +186,7 @@ KIND = register(
         name=WEBARENA,
         version=1,
         title="WebArena-Verified",
-        description="The 812 tasks of WebArena-Verified, judged by its own package; asks no model.",
+        description="The 812 tasks of WebArena-Verified, judged by its own package, without a model.",
         parameters=WebarenaParameters,
         prompts="",
         build=build,

@@ -1,16 +1,16 @@
-"""WebJudge in three stages: the key points of the task, every screenshot by itself, and the verdict.
+"""WebJudge in three stages: the key points of the task, each screenshot separately, and the verdict.
 
 Source: WebJudge of Online-Mind2Web, and its variant for other benchmarks. The agent's final answer is never shown.
 
-In the default mode (`Framed`) the record is framed as data, answers are structured, and what cannot be read
-is unscored. In upstream's mode (`Upstream`) prompts are filled and replies are read as the published code
-does. It differs from that code in three things only. Where there is no reply for the first or the last stage, or a
-refusal, or a verdict that was cut off before its word, the trajectory is unscored, where upstream stops or counts
-a failure. Equal screenshots are asked about once, which gives the same. A step without a screenshot is passed over.
+In the default mode (`Framed`) the record is framed as data, answers are structured, and an unclear reply is
+unscored. In upstream's mode (`Upstream`) prompts are filled and replies are read as in the published code, with only
+three differences. If the first or the last stage has no reply, a refusal, or a verdict cut off before its word, the
+trajectory is unscored; upstream stops or counts a failure. Equal screenshots are asked about once, with the same
+result. A step without a screenshot is skipped.
 
-An unread screenshot (refused, cut, empty, or without a number) is not kept. In the default mode the verdict is still
-made when at least half of the different screenshots were read, and the notes name the steps; in upstream's mode it
-counts as 0, as there.
+An unread screenshot (refused, cut, empty, or without a number) is not shown for the verdict. In the default mode there
+is still a verdict if at least half of the distinct screenshots were read, and the notes name the unread steps. In
+upstream's mode an unread screenshot counts as 0, as in the published code.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ class WebJudgeParameters:
     mode: Literal["default", "upstream"] = field(
         default="default",
         metadata={
-            "help": "default: structured answers, and unscored where a reply is unclear. upstream: prompts and replies "
-            "as in the published code, its faults included, for numbers that can be compared with published ones."
+            "help": (
+                "default: structured answers, and unscored if a reply is unclear. upstream: prompts and "
+                "replies as in the published code, including its faults, for figures that can be compared "
+                "with published ones."
+            )
         },
     )
     threshold: int = field(
-        default=3, metadata={"help": "From which relevance (1 to 5) a screenshot is shown for the verdict."}
+        default=3, metadata={"help": "Lowest relevance (1 to 5) of the screenshots that are shown for the verdict."}
     )
     max_images: int = field(
-        default=50, metadata={"help": "How many relevant screenshots are shown for the verdict: the first ones."}
+        default=50, metadata={"help": "Number of relevant screenshots shown for the verdict: the first ones."}
     )
     key_points: Literal["model", "people"] = field(
-        default="model", metadata={"help": "people: the task's key points as people entered them, where there are any."}
+        default="model", metadata={"help": "people: the task's key points as entered by people, if there are any."}
     )
     drop_last: Literal["auto", "always"] = field(
         default="auto",
@@ -97,7 +100,7 @@ class WebJudgeScorer:
         return made if too_few else await self._judge_verdict(made, subject, points, relevant, model)
 
     async def _collect_points(self, subject: Subject, model: Asker, notes: dict[str, Any]) -> Points:
-        """The key points of the people where they are wanted and there, of the model elsewhere; Unusable."""
+        """Return the key points of people if they are wanted and exist, else the model's; raise StageUnusable."""
         wanted = self.parameters.key_points
         if wanted == "people" and subject.key_points:
             notes["key_points_from"] = "people"
@@ -111,7 +114,7 @@ class WebJudgeScorer:
         return self.mode.read_points(reply)
 
     async def _judge_pictures(self, subject: Subject, points: Points, model: Asker) -> list[PictureReply]:
-        """One for each step with a screenshot; every different screenshot is asked about once, all at the same time."""
+        """Return a reply for each step with a screenshot; ask about each distinct screenshot once, concurrently."""
         pictured = [(step, image) for step, image in enumerate(subject.screenshots) if image is not None]
         first: dict[str, int] = {}
         for step, image in pictured:
@@ -161,9 +164,9 @@ class WebJudgeScorer:
 
 
 def _require_enough_replies(looks: Sequence[PictureReply], notes: dict[str, Any]) -> str:
-    """Return why no verdict is asked for, where more than half of the different screenshots are unread; else "".
+    """Return why no verdict is asked for, if more than half of the distinct screenshots are unread; else "".
 
-    The steps with an unread screenshot are noted either way.
+    The notes name the steps with an unread screenshot in both cases.
     """
     asked = [look for look in looks if look.same_as is None]
     unread = [look for look in asked if look.relevance is None]
@@ -176,12 +179,12 @@ def _require_enough_replies(looks: Sequence[PictureReply], notes: dict[str, Any]
 
 
 def _repeat(look: PictureReply, step: int) -> PictureReply:
-    """The same picture at a later step; the reply is kept with the first."""
+    """Return the reply for the same screenshot at a later step; only the first one has the response text."""
     return replace(look, step=step, same_as=look.step, response="")
 
 
 def forecast(parameters: WebJudgeParameters, subject: Subject, *, general: bool = False) -> list[tuple[str, int]]:
-    """One for the key points, one for each different screenshot, one for the verdict with as many as may be shown."""
+    """Return one call for the key points, one per distinct screenshot, one for the verdict with its screenshots."""
     if not subject.record.steps:
         return []
     own = len(subject.input_images) if general else 0
@@ -214,7 +217,7 @@ _register("webjudge", "WebJudge", "Key points, every screenshot, verdict: the ju
 _register(
     "webjudge-general",
     "WebJudge (general)",
-    "WebJudge for other benchmarks: it sees the thoughts and the pictures that came with the task, counts loops as "
+    "WebJudge for other benchmarks: it sees the thoughts and the images of the task, counts loops as "
     "failure, and does not accept empty results.",
     general=True,
 )

@@ -1,4 +1,4 @@
-"""The two modes of WebJudge: how each asks, how it reads the replies, and what passes from one stage to the next."""
+"""The two modes of WebJudge: their prompts, their parsing of replies, and the data that stages pass on."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FINDING = {"type": "string", "enum": [finding.value for finding in Finding]}
 SAID_OF_A_POINT = reading.build_object_schema(
     number=INTEGER, reason=reading.TEXT, finding=FINDING, steps=reading.build_list_schema(INTEGER)
 )
-JPEG, PNG = "image/jpeg", "image/png"  # what data URLs of upstream say; the bytes are JPEG in both
-INPUT_IMAGES = "inputs.user"  # the line above the pictures of the task, where upstream's set has one
+JPEG, PNG = "image/jpeg", "image/png"  # media types in upstream's data URLs; the bytes are JPEG in both
+INPUT_IMAGES = "inputs.user"  # the line above the images of the task, if upstream's set has one
 
 Schema = Mapping[str, Any]
 
 
 class StageUnusable(Exception):
-    """No verdict can come of this reply; the message says why, in words for people."""
+    """A reply that gives no verdict; the message tells people why."""
 
     def __init__(self, reason: str, response: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class StageUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The requirements of the task: each by itself, and ``plain`` as one text for upstream's templates."""
+    """The requirements of the task: ``texts`` separately, and ``plain`` as one text for upstream's templates."""
 
     texts: tuple[str, ...]
     plain: str
@@ -48,7 +48,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class PictureReply:
-    """The reply about the picture of a step; ``same_as`` is the earlier step with the same picture."""
+    """The reply about the screenshot of a step; ``same_as`` is the earlier step with the same screenshot."""
 
     step: int
     image: ImageRef
@@ -60,7 +60,7 @@ class PictureReply:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict with its reasons; ``notes`` are facts about the reading of the reply.
+    """The verdict with its reasons; ``notes`` are facts about the parsing of the reply.
 
     ``status_not_stated`` as in `scorer.Score`.
     """
@@ -75,7 +75,7 @@ class Decision:
 class Mode:
     """The prompts of one mode; ``general`` is the variant for other benchmarks.
 
-    ``parts`` of each stage are needed. ``shows_once``: equal pictures are shown once for the verdict.
+    Each stage needs all ``parts``. ``shows_once``: equal screenshots are shown once for the verdict.
     """
 
     parts: tuple[str, str]
@@ -89,8 +89,8 @@ class Mode:
 
 
 class Framed(Mode):
-    """The default mode: the record is framed as data, and answers are structured. ``general`` shows thoughts, and the
-    pictures that came with the task."""
+    """The default mode: the record is framed as data, and answers are structured. ``general`` also shows thoughts and
+    the images of the task."""
 
     parts = ("framed_system", "framed_user")
     shows_once = True
@@ -126,7 +126,7 @@ class Framed(Mode):
         return reading.read_relevance(reply), reading.read_reason(reply)
 
     def select_relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
-        """Each picture once, at the first step that shows it."""
+        """Return each relevant screenshot once, at the first step that shows it."""
         return [look for look in looks if look.same_as is None and (look.relevance or 0) >= self.threshold]
 
     def build_verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
@@ -231,11 +231,11 @@ class Upstream(Mode):
         return upstream.read_image_score(reply.text), upstream.read_image_reason(reply.text)
 
     def select_relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
-        """One entry for each step, equal pictures again."""
+        """Return one entry for each relevant step, repeated screenshots included."""
         return [look for look in looks if (look.relevance or 0) >= self.threshold]
 
     def build_verdict_prompt(self, subject: Subject, points: Points, relevant: Sequence[PictureReply]) -> Prompt:
-        """Empty reasons have no number, so that numbers may stand beside the wrong picture, as there."""
+        """Return the prompt. Empty reasons get no number, so numbers may not match screenshots, as in upstream."""
         reasons = [look.reason for look in relevant if look.reason][: self.max_images]
         pictures = [SentImage(look.image, PNG) for look in relevant][: self.max_images]
         bare = not pictures and "verdict.user_without_images" in self.prompts.texts
@@ -257,7 +257,7 @@ class Upstream(Mode):
         return Decision(verdict, reading.read_explanation(reply), listed, status_not_stated=not stated)
 
     def _list_actions(self, subject: Subject) -> list[str]:
-        """The lines of the history; in the general variant with thoughts, as far as the shorter list goes."""
+        """Return the lines of the history; the general variant adds thoughts and ends with the shorter list."""
         steps = framing.select_acting(subject.record, self.drop)
         thoughts = _list_thoughts(subject.record.source_format, subject.record.steps) if self.general else None
         if thoughts is None:
@@ -276,7 +276,7 @@ class Upstream(Mode):
 
 
 def _list_thoughts(source: str, steps: Sequence[StepRecord]) -> list[str | None] | None:
-    """The list of thoughts as the file had it: one for each step in version 2, as far as there are any in version 1."""
+    """Return the thoughts as in the file: one per step in version 2; up to the last one (or None) in version 1."""
     thoughts = [step.thought for step in steps]
     if source == V2.name:
         return thoughts

@@ -39,7 +39,7 @@ def steps_of(score, *names):
 def test_all_steps_right_is_success(fake):
     score = judged(fake, *RIGHT)
 
-    assert (score.verdict, score.score, score.explanation) == (Verdict.SUCCESS, 1.0, "3 of 3 steps are right.")
+    assert (score.verdict, score.score, score.explanation) == (Verdict.SUCCESS, 1.0, "3 of 3 steps are correct.")
     assert (
         steps_of(score, "element_accuracy", "operation_f1", "step_success", "option_selection") == [(1, 1.0, 1, 1)] * 3
     )

@@ -160,7 +160,7 @@ def test_a_redirect_within_the_public_internet_is_followed_and_a_ring_is_not(sit
     site.answers["/ring"] = (302, {"Location": "/ring"}, b"")
 
     assert site.fetch("http://shop.example/").target.path == "/next"
-    with pytest.raises(CaptureError, match="more than 3 times"):
+    with pytest.raises(CaptureError, match="more than 3 redirects"):
         site.fetch("http://shop.example/ring")
 
 
@@ -227,7 +227,7 @@ def test_text_is_read_in_the_charset_that_the_server_named():
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="Chromium is missing")
 def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_path):
     with served() as other:
         inner = b"".join(
@@ -251,7 +251,7 @@ def test_the_browser_reaches_the_checked_address_and_no_other(site: Site, tmp_pa
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="Chromium is missing")
 def test_a_page_at_an_ipv6_address_has_a_picture(site: Site, tmp_path: Path):
     site.answers["/"] = (200, {}, PAGE)
     url, cache = "http://[2606:4700::1111]/", CacheFileSys(tmp_path)
@@ -265,9 +265,9 @@ def test_a_page_at_an_ipv6_address_has_a_picture(site: Site, tmp_path: Path):
 def test_without_a_browser_the_picture_says_that_there_is_none():
     data, says = pictured(None)
 
-    assert says == "There is no picture of it: there is no browser on this machine."
+    assert says == "It has no screenshot: this machine has no browser."
     assert data.startswith(b"\x89PNG")
-    assert pictured("/bin/false")[1] == "There is no picture of it: the browser could not take one."
+    assert pictured("/bin/false")[1] == "It has no screenshot: the browser could not take a screenshot."
 
 
 def test_a_browser_has_the_seconds_that_are_left_of_the_page(tmp_path: Path):
@@ -278,7 +278,7 @@ def test_a_browser_has_the_seconds_that_are_left_of_the_page(tmp_path: Path):
 
     data, says = pictured(str(slow), left=0.3)
 
-    assert says == "There is no picture of it: it was not finished within 5 seconds."
+    assert says == "It has no screenshot: the browser did not finish within 5 seconds."
     assert data.startswith(b"\x89PNG")
     assert time.monotonic() - began < 4
     assert pictured("/bin/true", left=0.0)[1] == says
@@ -298,12 +298,12 @@ def test_the_way_out_of_the_browser_passes_on_what_comes_and_no_byte_above_its_l
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
+@pytest.mark.skipif(find_browser() is None, reason="Chromium is missing")
 @pytest.mark.parametrize(
     ("header", "limits", "why"),
     [
-        ("X-Hang", FetchLimits(seconds=12.0), "it was not finished within 12 seconds"),
-        ("X-Endless", FetchLimits(seconds=45.0, size=2_000_000), "its browser received more than 2,000,000 bytes"),
+        ("X-Hang", FetchLimits(seconds=12.0), "the browser did not finish within 12 seconds"),
+        ("X-Endless", FetchLimits(seconds=45.0, size=2_000_000), "the browser received more than 2,000,000 bytes"),
         ("X-None", FetchLimits(seconds=45.0), ""),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_page_whose_parts_never_end_is_kept_without_a_picture_and_says_why(
         )
     )
 
-    assert found == [Captured("http://shop.example/", "web", why and f"There is no picture of it: {why}.")]
+    assert found == [Captured("http://shop.example/", "web", why and f"It has no screenshot: {why}.")]
     assert ("shop.example", "/part.js") in site.asked
     assert set(site.dialled) == {(PUBLIC, 80)}
     assert time.monotonic() - began < limits.seconds + 5
@@ -363,7 +363,7 @@ def test_what_is_there_is_not_captured_again(site: Site, tmp_path: Path):
 
     again = list(capture(["https://www.shop.example/lamps/"], CacheFileSys(tmp_path), **options))
 
-    assert again == [Captured("https://www.shop.example/lamps/", "web", "It was there already.")]
+    assert again == [Captured("https://www.shop.example/lamps/", "web", "It was already stored.")]
     assert len(site.asked) == 1
 
 
@@ -383,7 +383,7 @@ def test_the_command_refuses_and_says_why(tmp_path: Path):
             stdout=said,
             stderr=wrong,
         )
-    assert "127.0.0.1 is at 127.0.0.1, which is not a public address" in wrong.getvalue()
+    assert "127.0.0.1 has the address 127.0.0.1, which is not public" in wrong.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -416,5 +416,5 @@ def test_the_command_captures_what_answers_cite(tmp_path: Path):
 
 
 def test_the_command_says_when_there_are_no_answers(tmp_path: Path):
-    with pytest.raises(CommandError, match="There is no"):
+    with pytest.raises(CommandError, match="has no"):
         call_command("capture_pages", answers=str(tmp_path), no_pictures=True, stderr=StringIO())

@@ -127,13 +127,13 @@ def test_no_address_within_a_private_network_is_public():
 
 @pytest.mark.parametrize("host", ["2130706433", "0x7f000001", "017700000001", "127.1", "0x5d.0xb8.0xd7.0xe", "a.b.1"])
 def test_a_host_that_is_written_as_a_number_is_refused_whatever_it_resolves_to(host):
-    with pytest.raises(TargetRefused, match="unusual way"):
+    with pytest.raises(TargetRefused, match="usual notation"):
         check_target(f"http://{host}/", lambda host, port: [PUBLIC])
 
 
 @pytest.mark.parametrize("host", ["a,exclude\u00a0*,b.evil.example", "a*b.example", "a'b.example", "a;b.example"])
 def test_a_host_that_would_mean_more_to_a_browser_is_refused(host):
-    with pytest.raises(TargetRefused, match="characters that no host has"):
+    with pytest.raises(TargetRefused, match="invalid characters"):
         check_target(f"http://{host}/", lambda host, port: [PUBLIC])
 
 

@@ -35,20 +35,20 @@ def test_a_judge_is_defined_with_everything_that_was_said():
     assert (judge.generation["temperature"], judge.endpoint, judge.description) == (0.5, "other", "For the board.")
     assert judge.created_by is None
     assert judge.fingerprint in out
-    assert run("define_judge", "strict", "--scorer", "webjudge", "--model", "m")[1].startswith("strict@2 is defined.")
+    assert run("define_judge", "strict", "--scorer", "webjudge", "--model", "m")[1].startswith("strict@2 defined.")
 
 
 @pytest.mark.parametrize(
     ("words", "code", "reason"),
     [
-        (["--scorer", "magic", "--model", "m"], 1, "known are"),
+        (["--scorer", "magic", "--model", "m"], 1, "Known: "),
         (["--scorer", "webjudge", "--model", " "], 1, "model:"),
         (["--scorer", "webjudge", "--model", "m", "--set", "threshold=9"], 1, "parameters.threshold"),
-        (["--scorer", "webjudge", "--model", "m", "--set", "colour=red"], 1, "There is no parameter colour"),
-        (["--scorer", "webjudge", "--model", "m", "--prompts", "loaded/none"], 1, "There is no prompt set"),
+        (["--scorer", "webjudge", "--model", "m", "--set", "colour=red"], 1, "The parameter colour does not exist"),
+        (["--scorer", "webjudge", "--model", "m", "--prompts", "loaded/none"], 1, "The prompt set"),
         (["--scorer", "webjudge", "--model", "m", "--set", "threshold"], 2, "key=value"),
         (["--scorer", "webjudge", "--model", "m", "--set", "threshold=3", "--set", "threshold=4"], 2, "each key once"),
-        (["--scorer", "webjudge", "--model", "m", "--generation", "=x"], 1, "There is no parameter"),
+        (["--scorer", "webjudge", "--model", "m", "--generation", "=x"], 1, "The parameter"),
     ],
 )
 def test_what_is_wrong_with_a_judge_is_said_on_stderr(words, code, reason):
@@ -103,8 +103,8 @@ def test_a_mapping_reads_another_shape(tmp_path):
         ({}, [], 1, "found nothing"),
         ({"a.py": "def f(:"}, [], 1, "line 1"),
         ({"a.py": "x = 'y'"}, [], 1, "Found x (line 1)"),
-        ({"a.py": "x = 'y'"}, ["--map", "verdict.system=z"], 1, "There is no text z"),
-        ({"a.py": "x = 'y'"}, ["--map", "z"], 1, "is no mapping"),
+        ({"a.py": "x = 'y'"}, ["--map", "verdict.system=z"], 1, "The text z for verdict.system does not exist"),
+        ({"a.py": "x = 'y'"}, ["--map", "z"], 1, "is not a mapping"),
         ({"verdict.system.md": " "}, [], 1, "is empty"),
         ({"b/verdict.system.md": "x", "c/verdict.system.md": "y"}, [], 1, "two files"),
     ],
@@ -144,5 +144,5 @@ def test_a_name_of_bytes_that_are_no_text_is_written_as_escapes(db, tmp_path):
 
 @pytest.mark.parametrize("moment", ["0001-01-01T00:00+14:00", "9999-12-31T23:59:59-14:00"])
 def test_a_moment_that_no_calendar_has_is_wrong_usage(db, moment):
-    with pytest.raises(CommandError, match="no date"):
+    with pytest.raises(CommandError, match="not a date"):
         call_command("prune_calls", "--before", moment)

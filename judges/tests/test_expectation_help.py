@@ -145,8 +145,8 @@ def test_a_message_beside_its_line_does_not_say_the_line_again(people: People, t
     ("parse", "given", "says"),
     [
         (checks.parse, "checks:\n  - name: price: low\n    url: http://a.example/\n", "quotation marks"),
-        (checks.parse, "checks:\n  - name: low\n\turl: http://a.example/\n", "indent with blanks"),
-        (checks.parse, "checks:\n\t- name: low\n", "indent with blanks"),
+        (checks.parse, "checks:\n  - name: low\n\turl: http://a.example/\n", "indent with spaces"),
+        (checks.parse, "checks:\n\t- name: low\n", "indent with spaces"),
         (checks.parse, CHECKS + "    event_type: navigate\n", "did you mean navigation?"),
         (checks.parse, CHECKS + "    query_params_schema: {q: {type: strin}}\n", "did you mean string?"),
         (checks.parse, CHECKS + "    should_not_exist: yes\n", "write true"),

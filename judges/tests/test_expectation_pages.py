@@ -123,7 +123,7 @@ def test_problems_are_listed_with_their_lines_and_the_text_is_still_there(people
 def test_a_version_of_somebody_else_is_not_written_over_and_nothing_is_lost(people: People, task: Task) -> None:
     expect(task)
     page = text(send(people["mira"], "write-expectation", task.pk, "network_checks", text=FAILING, after=0), 409)
-    assert "Somebody else has saved a newer version" in page
+    assert "Another person has saved a newer version" in page
     assert "sofa" in page.split("<textarea")[1]
     assert Expectation.objects.get().text == CHECKS
 

@@ -266,7 +266,7 @@ def test_a_misspelt_key_of_an_entry_is_told_with_the_nearest(submission: Submiss
     report = load(submission, Kind.RUBRIC, data, name)
     (problem,) = [problem for row in report["rejected"] for problem in row["problems"]]
     assert (problem["code"], problem["where"]) == ("entry_invalid", "line 1")
-    assert "and no others; `rubrik` is none of them (did you mean rubric?)." in problem["message"]
+    assert "and no others; `rubrik` is not one of them (did you mean rubric?)." in problem["message"]
 
 
 def test_a_file_is_taken_for_the_newest_version_of_a_task(submission: Submission) -> None:

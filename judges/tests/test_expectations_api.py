@@ -65,7 +65,7 @@ def test_what_was_written_anew_is_not_withdrawn_by_who_has_not_seen_it(people: P
     expect(task, FAILING)
     stale = mira.delete(one(task) + "?after=1")
     assert (stale.status_code, stale["Content-Type"]) == (409, "application/problem+json")
-    assert "Somebody else has saved a newer version of the network checks" in stale.json()["detail"]
+    assert "Another person has saved a newer version of the network checks" in stale.json()["detail"]
     unread = mira.delete(one(task) + "?after=x")
     assert (unread.status_code, unread.json()["errors"][0]["where"]) == (400, "after")
     assert Expectation.objects.count() == 2

@@ -113,7 +113,7 @@ def test_another_file_that_says_something_else_is_refused_whole(shops: Benchmark
     outcome = load(shops, PLAIN | {"task_id": "task_0001"}, PLAIN | change)
     assert [code for code, _ in problems(outcome)] == ["judgment_differs"]
     says = problems(outcome)[0][1]
-    assert says.startswith("line 2: task_0000 of Agent X has a judgment of elsewhere already, from judgments.jsonl")
+    assert says.startswith("line 2: task_0000 of Agent X already has a judgment of elsewhere, from judgments.jsonl")
     assert "another judge name" in says
     assert outcome.report.accepted == []
     assert Judgment.objects.count() == 1
@@ -214,7 +214,7 @@ def test_a_file_that_is_imported_again_links_its_judgments_to_trajectories_that_
     named.steps.filter(index=1).update(file_name="0001.png")
     again = load(benchmark, *rows)
     assert (again.new, again.known, again.linked) == (0, 3, 2)
-    assert "1 of the judgments have no trajectory" in warned(again)["not_linked"]
+    assert "1 of the judgments match no trajectory" in warned(again)["not_linked"]
     assert load(benchmark, *rows).linked == 0
 
     after = list(Judgment.objects.order_by("pk").values())

@@ -338,7 +338,7 @@ def test_a_line_separator_inside_a_text_does_not_end_the_line() -> None:
 def test_two_judgments_of_one_trajectory_by_one_model_are_refused() -> None:
     found = read(PLAIN, PLAIN | {"verdict": 0})
     assert codes(found) == ["judgment_conflict"]
-    assert "line 2: task_0000 of Agent X is judged in line 1 already" in found.problems[0].message
+    assert "line 2: task_0000 of Agent X is already judged in line 1" in found.problems[0].message
 
 
 def test_thousands_of_problems_are_counted_and_not_listed() -> None:

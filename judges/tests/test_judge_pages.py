@@ -204,7 +204,7 @@ def test_texts_of_models_and_prompts_are_inert(mira):
 def test_a_judge_whose_scorer_is_gone_is_shown_with_the_reason(mira):
     judge = made()
     Judge.objects.update(scorer="older", scorer_version=7)
-    assert "no scorer older" in text(mira.get(reverse("judge", args=[judge.pk])))
+    assert "The scorer older does not exist" in text(mira.get(reverse("judge", args=[judge.pk])))
     assert mira.get(reverse("judges")).status_code == 200
 
 
@@ -367,10 +367,10 @@ def test_several_files_and_a_zip_make_the_same_set(mira):
         ([("verdict.system.md", b"\xff\xfe")], "not UTF-8"),
         ([("verdict.system.md", b" ")], "empty"),
         ([("set.zip", b"no zip")], "zip"),
-        ([("set.zip", zipped(readme="x"))], "Looked for"),
-        ([("verdict.system.md", b"a\x00b")], "no text has"),
+        ([("set.zip", zipped(readme="x"))], "Expected files"),
+        ([("verdict.system.md", b"a\x00b")], "invalid character"),
         ([], "required"),
-        ([("a.py", b"x" * (2**20 + 1))], "larger"),
+        ([("a.py", b"x" * (2**20 + 1))], "more than"),
         ([("a.md", b"x" * 5_000_000), ("b.md", b"x" * 5_000_000)], "more than"),
     ],
 )

@@ -139,7 +139,7 @@ def test_the_strip_shows_every_score_which_pictures_counted_and_which_are_the_sa
     expect(badges).to_have_count(3)
     shown = [re.sub(r"\(.*", "", text).strip() for text in badges.all_inner_texts()]
     assert shown == ["2", "5 ✓", "2 = 0"]
-    expect(mira.get_by_role("link", name="the same picture as step 0")).to_be_visible()
+    expect(mira.get_by_role("link", name="the same screenshot as step 0")).to_be_visible()
 
 
 def test_the_calls_are_fetched_when_opened_and_the_trace_is_downloaded(

@@ -276,8 +276,8 @@ def test_calls_wait_while_the_database_is_away_and_the_log_says_so(store, monkey
     run(one.admit(1), one)
     assert clock.slept == pytest.approx([0.1, 0.2, 0.4])
     assert [record.message.split(":")[0] for record in caplog.records] == [
-        "No call is made while the limits are out of reach",
-        "The limits are within reach again.",
+        "Calls are paused while the limits cannot be read",
+        "The limits can be read again.",
     ]
 
 

@@ -130,7 +130,9 @@ def test_thoughts_are_kept_where_no_form_is_asked_for(fake: Fake) -> None:
 )
 def test_a_cut_reply_is_final_when_no_more_room_is_due(fake: Fake, generation: Generation, cut: dict[str, Any]) -> None:
     fake.says(cut)
-    assert Desk(fake, generation, model="my-deployment").ask().unusable() == "The reply stopped at its length limit."
+    assert (
+        Desk(fake, generation, model="my-deployment").ask().unusable() == "The reply was cut off at its length limit."
+    )
     assert fake.counts()["calls"] == 1
 
 

@@ -116,7 +116,7 @@ def test_without_an_address_no_client_is_made_whatever_the_environment_says(monk
 def test_a_redirect_is_not_followed(fake: Fake) -> None:
     """Neither the key nor the pictures go to an address that nobody wrote into the settings."""
     fake.says({"times": 1, "status": 308, "headers": {"Location": f"{fake.url}/chat/completions"}}, {"reply": "ok"})
-    with pytest.raises(CallFailed, match="points elsewhere"):
+    with pytest.raises(CallFailed, match="redirects elsewhere"):
         Desk(fake).ask()
     assert fake.counts()["calls"] == 1
 

@@ -85,7 +85,7 @@ def test_the_details_are_json_with_the_trace_and_every_check():
         (subject([OPENED], "checks: 7"), "cannot be read"),
         (subject([OPENED], ANSWER), "no structured answer"),
         (subject([OPENED], ANSWER, final_answer="It is a lamp."), "the final answer is not a JSON object"),
-        (subject([OPENED], ANSWER, answer="A lamp."), "the file that came with the trajectory is not a JSON object"),
+        (subject([OPENED], ANSWER, answer="A lamp."), "the file agent_response.json is not a JSON object"),
         (subject([entry("/a?key=[redacted]")], "- url: http://shop.example/a?key=k"), "import blanked it"),
         (subject([OPENED], "sites: {shop: []}\nchecks: [{url: __SHOP__/a}]"), "parameter `sites`"),
     ],
@@ -129,7 +129,7 @@ def test_of_two_traces_none_is_taken():
     score = judged(replace(about, files=(*about.files, replace(about.files[0], name="trace.zip"))))
 
     assert score.verdict is None
-    assert "2 network traces came with the trajectory (network.har, trace.zip)" in score.unscored
+    assert "2 network traces (network.har, trace.zip)" in score.unscored
 
 
 def test_the_words_count_one_check_as_one():

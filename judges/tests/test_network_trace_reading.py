@@ -148,7 +148,7 @@ def test_forms_json_and_multipart_are_read_when_they_are_asked_for():
     assert Body('{"a": [1]}', "application/json").fields() == {"a": [1]}
     text = (
         '--XX\r\nContent-Disposition: form-data; name="title"\r\n\r\nA\r\nB\r\n'
-        '--XX\r\nContent-Disposition: form-data; name="doc"; filename="a.txt"\r\n\r\n[file left out]\r\n--XX--\r\n'
+        '--XX\r\nContent-Disposition: form-data; name="doc"; filename="a.txt"\r\n\r\n[file not stored]\r\n--XX--\r\n'
     )
     posted = Body(text, 'multipart/form-data; boundary="XX"')
     assert posted.form() == [("title", "A\nB"), ("doc", "a.txt")]

@@ -173,7 +173,7 @@ def test_a_seed_without_a_limit_is_refused():
 def test_more_judgments_than_a_run_may_have_are_refused(judge, monkeypatch):
     submission = testing.bare_submission(3)
     monkeypatch.setattr(planning, "MOST_ITEMS", 5)
-    with pytest.raises(RunRefused, match="choose fewer"):
+    with pytest.raises(RunRefused, match="Choose fewer"):
         planning.plan(judge, submission, {}, repetitions=2)
 
 

@@ -166,7 +166,7 @@ def test_a_group_that_splits_tasks_has_an_empty_cell_for_task_success(
 @pytest.mark.parametrize(
     ("style", "says"),
     [
-        ("default", "In 1 of 1 steps the judged model itself said whether its value means the same"),
+        ("default", "In 1 of 1 steps the judged model itself decided whether its value means the same"),
         ("cookbook", "In 1 of 1 steps the judged model was its own grader"),
     ],
 )
@@ -184,7 +184,7 @@ def test_the_page_says_where_the_judged_model_had_a_say_in_what_is_right(
     assert says in said("--submission", submission.pk, "--judge", "graded")
     assert as_csv(mira, submission, csv="website")[0]["by_model"] == "1"
     one = words(html.fromstring(mira.get(reverse("prediction", args=[made.pk, 0])).content.decode()))
-    assert "listed as [4], in rank 3 of 9, without the right entry of its list" in one
+    assert "listed as [4], in rank 3 of 9, without the correct entry of its list" in one
     judgment = mira.get(reverse("judgment", args=[made.pk])).content.decode()
     assert ("The judged model is its own grader" in judgment) is (style == "cookbook")
 
@@ -346,7 +346,7 @@ def test_the_api_gives_the_same_numbers_and_every_prediction_where_asked(
     assert [one["step"] for one in every] == [0, 1, 0, 0, 1]
     refused = mira.get(address, {"judge": "nobody"})
     assert refused.status_code == 400
-    assert "known are: foresees" in refused.content.decode()
+    assert "Known: foresees" in refused.content.decode()
 
 
 # --- who may see them -----------------------------------------------------------------------------------------------
@@ -394,10 +394,10 @@ def test_as_json_it_has_every_prediction(submission: Submission, run: JudgeRun) 
 @pytest.mark.parametrize(
     ("judge", "submission_id", "code", "says"),
     [
-        ("nobody", None, 2, "There is no judge nobody"),
-        ("foresees", 999999, 2, "There is no submission 999999"),
+        ("nobody", None, 2, "The judge nobody does not exist"),
+        ("foresees", 999999, 2, "Submission 999999 does not exist"),
         ("careful", None, 2, "careful predicts no actions: its scorer is webjudge."),
-        ("idle", None, 1, "idle has judged nothing of submission"),
+        ("idle", None, 1, "idle has judged nothing in submission"),
     ],
 )
 def test_a_refusal_says_why(

@@ -104,7 +104,7 @@ def test_equal_questions_are_votes_with_replies_of_their_own(fake: Fake):
 def test_a_script_may_ask_only_so_often(fake: Fake):
     fake.says({"match": "A claim", "reply": "fine"})
 
-    with pytest.raises(BadRequest, match="More than 2"):
+    with pytest.raises(BadRequest, match="more than 2"):
         asked(fake, [{"role": "user", "content": "A claim"}], times=3, most=2)
 
 

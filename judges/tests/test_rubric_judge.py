@@ -149,7 +149,7 @@ def test_claims_about_screenshots_see_the_chosen_ones_each_once(fake: Fake):
     ("claim", "why"),
     [
         ({"about": "screenshots", "steps": "last"}, "These steps have no screenshots."),
-        ({"about": "steps", "steps": 40}, "The trajectory has no such steps."),
+        ({"about": "steps", "steps": 40}, "The trajectory does not have these steps."),
         ({"about": "pages"}, "The answer cites no address."),
     ],
 )

@@ -122,7 +122,7 @@ def test_one_that_takes_too_long_or_too_much_is_ended():
 
 
 def test_a_disk_that_takes_no_more_is_no_fault_of_the_document(tmp_path, monkeypatch):
-    with pytest.raises(CallFailed, match="takes no more"):
+    with pytest.raises(CallFailed, match="is full"):
         read_pdf(document("x"), ProcessLimits(file=100))  # bytes that any one file may have
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with pytest.raises(CallFailed, match="on this machine: No such file"):

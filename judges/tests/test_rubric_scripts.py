@@ -216,7 +216,7 @@ def test_every_script_is_loaded_under_a_name_of_its_own():
         ("x = 1", "has no function evaluate_answer"),
         (f"{ENTRY.removeprefix('async ')}):\n    pass", "must be a coroutine"),
         ("async def evaluate_answer(client, answer):\n    pass", "agent_name, answer_name, cache, semaphore, logger"),
-        (f"{ENTRY}, extra):\n    pass", "no caller passes: extra"),
+        (f"{ENTRY}, extra):\n    pass", "unknown required parameters: extra"),
         ("def broken(:", "SyntaxError in line 1"),
         ("x = 1\ny = 1 / 0", "ZeroDivisionError in line 2"),
         ("import mind2web2.runner", "ModuleNotFoundError in line 1"),

@@ -56,7 +56,7 @@ def test_the_plan_is_printed_before_the_run_starts(people: People, submission: S
     text = said("careful", "--submission", submission.pk, "--repeat", 2, "--max-cost", "1.5", "--limit", 2)
     run = JudgeRun.objects.get()
     assert "careful on 2 trajectories, 2 times each" in text
-    assert "calls:    4 with 4 pictures" in text
+    assert "calls:    4 with 4 images" in text
     assert text.rstrip().endswith(f"run {run.pk} has started.")
     assert (run.items.count(), run.max_cost, run.created_by) == (4, Decimal("1.5"), people["mira"])
 
@@ -117,13 +117,13 @@ def test_a_budget_that_is_spent_ends_the_command_with_the_reason(
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["nobody", "--submission", "ID"], 2, "There is no judge nobody; known are careful."),
-        (["careful", "--submission", "999999"], 2, "There is no submission 999999"),
-        (["careful", "--submission", "ID", "--as", "zoe"], 2, "no active person zoe"),
-        (["careful", "--submission", "ID", "--task-id", "task_9"], 1, "no trajectory of task_9"),
+        (["nobody", "--submission", "ID"], 2, "The judge nobody does not exist. Known: careful."),
+        (["careful", "--submission", "999999"], 2, "Submission 999999 does not exist"),
+        (["careful", "--submission", "ID", "--as", "zoe"], 2, "zoe is not an active person"),
+        (["careful", "--submission", "ID", "--task-id", "task_9"], 1, "no trajectory for task_9"),
         (["careful", "--submission", "ID", "--max-cost", "0"], 1, "The budget must be between"),
         (["careful", "--submission", "ID", "--seed", "0"], 1, "it needs a limit"),
-        (["careful", "--submission", "ID", "--repeat", "1000"], 1, "1 to 100 times"),
+        (["careful", "--submission", "ID", "--repeat", "1000"], 1, "1 to 100 repetitions"),
     ],
 )
 def test_a_refusal_says_why_and_starts_nothing(
@@ -139,10 +139,16 @@ def test_a_refusal_says_why_and_starts_nothing(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["careful", "--submission", "1", "--limit", "0"], "--limit: '0' is no whole number from 1"),
-        (["careful", "--submission", "1", "--limit", "2", "--seed", "x"], "--seed: 'x' is no whole number from 0 to"),
-        (["careful", "--submission", "1", "--limit", "2", "--seed", "4294967296"], "--seed: '4294967296' is no whole"),
-        (["careful", "--submission", "1", "--max-cost", "lots"], "--max-cost: 'lots' is no number of US dollars"),
+        (["careful", "--submission", "1", "--limit", "0"], "--limit: '0' is not a whole number of at least 1"),
+        (
+            ["careful", "--submission", "1", "--limit", "2", "--seed", "x"],
+            "--seed: 'x' is not a whole number from 0 to",
+        ),
+        (
+            ["careful", "--submission", "1", "--limit", "2", "--seed", "4294967296"],
+            "--seed: '4294967296' is not a whole",
+        ),
+        (["careful", "--submission", "1", "--max-cost", "lots"], "--max-cost: 'lots' is not an amount in US dollars"),
         (["careful"], "--submission"),
     ],
 )
@@ -205,6 +211,6 @@ def test_a_date_that_is_none_is_wrong_usage(db: Any, words: list[str]) -> None:
 
 
 def test_a_run_that_is_none_is_wrong_usage(db: Any) -> None:
-    with pytest.raises(CommandError, match="no judge run 7") as error:
+    with pytest.raises(CommandError, match="Judge run 7 does not exist") as error:
         pruned("--before", "2026-01-01", "--run", "7")
     assert error.value.returncode == 2

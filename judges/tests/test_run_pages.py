@@ -66,7 +66,7 @@ def test_the_plan_tells_calls_pictures_tokens_cost_and_time_and_starts_nothing(
     page = plan_of(mira, submission, judge=judge.pk, repetitions=2)
     assert re.search(r"<dt>Trajectories</dt><dd>3, 2 times each", page)
     assert re.search(r"<dt>Calls</dt><dd>6 to 12<", page)
-    assert re.search(r"<dt>Pictures</dt><dd>6", page)
+    assert re.search(r"<dt>Images</dt><dd>6", page)
     assert re.search(r"<dt>Tokens, about</dt><dd>[\d,]+ to [\d,]+ in, 1,800 to 3,600 out", page)
     assert re.search(r"<b>0\.0\d+ to 0\.0\d+ USD</b>", page)
     assert re.search(r"<dt>Time, about</dt><dd>\d+ s", page)
@@ -132,7 +132,7 @@ def test_no_sample_is_shown_where_none_was_drawn(mira: Client, submission: Submi
 def test_a_list_of_tasks_may_be_long(mira: Client, submission: Submission, judge: Judge) -> None:
     ids = " ".join(f"{number:032x}" for number in range(500))
     page = plan_of(mira, submission, 409, judge=judge.pk, task_ids=ids)
-    assert "has no trajectory of 0000" in page
+    assert "has no trajectory for 0000" in page
     assert "and 497 more" in page
 
 
@@ -155,7 +155,7 @@ def test_the_plan_asked_for_as_a_link_leads_to_the_runs(mira: Client, submission
         ({"judge": "1", "repetitions": "1", "limit": "2", "seed": "luck"}, "whole number", 400),
         ({"judge": "1", "repetitions": "1", "seed": "0"}, "it needs a limit", 409),
         ({"judge": "99999999999999999999", "repetitions": "1"}, "Select a valid choice", 400),
-        ({"judge": "1", "repetitions": "1", "task_ids": "task_9999"}, "has no trajectory of task_9999", 409),
+        ({"judge": "1", "repetitions": "1", "task_ids": "task_9999"}, "has no trajectory for task_9999", 409),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_the_reason_and_keeps_what_was_typed(
@@ -283,7 +283,7 @@ def test_errors_are_grouped_with_what_to_do(mira: Client, submission: Submission
         ("The picture abcdef is gone from the store.", "image store"),
         ("The endpoint answered 503.", "answers again"),
         ("The endpoint answered 404: model not found.", "model's name"),
-        ("Something else.", "cause is mended"),
+        ("Something else.", "cause is fixed"),
     ],
 )
 def test_every_error_comes_with_an_advice(error: str, advice: str) -> None:
@@ -385,7 +385,7 @@ def test_a_budget_that_is_no_number_changes_nothing(
     run = started_run(people["mira"], submission, judge, max_cost=Decimal(1))
     runs.pause(people["mira"], run)
     response = mira.post(reverse("resume-judge-run", args=[run.pk]), {"max_cost": "much"}, follow=True)
-    assert "The budget was not understood" in response.content.decode()
+    assert "The budget is invalid" in response.content.decode()
     run.refresh_from_db()
     assert run.state == "paused"
 

@@ -92,8 +92,8 @@ def test_only_a_maintainer_of_the_submission_may_start_or_change_a_run(here, run
     ("options", "message"),
     [
         ({"selection": {"task_ids": ["task_0001", "task_9999"]}}, "task_9999"),
-        ({"selection": {"level": "impossible"}}, "No trajectory"),
-        ({"selection": {"state": "lost"}}, "no state 'lost'"),
+        ({"selection": {"level": "impossible"}}, "No trajectories"),
+        ({"selection": {"state": "lost"}}, "The state 'lost' does not exist"),
         ({"selection": {"colour": "red"}}, "colour"),
         ({"selection": {"limit": 0}}, "limit"),
         ({"selection": {"limit": "many"}}, "limit"),
@@ -137,7 +137,7 @@ def test_a_judge_of_imported_judgments_cannot_run(here):
     submission, people, judge = here
     judge.scorer = "imported"
     judge.save()
-    with pytest.raises(RunRefused, match="made elsewhere"):
+    with pytest.raises(RunRefused, match="imported"):
         started_run(people["mira"], submission, judge)
 
 

@@ -55,7 +55,7 @@ def test_a_run_whose_last_worker_died_before_it_could_end_it_ends_all_the_same(
     if verb == "pause":
         runs.pause(people["mira"], run)
     else:
-        leases.stop_run(run.pk, "The budget is spent.", "The budget is spent, or cannot be kept.")
+        leases.stop_run(run.pk, "The budget is spent.", "The budget is spent, or its use cannot be measured.")
     for worker, [item] in (("one", first), ("two", last)):
         assert leases.settle(item, worker, Score(None, unscored="None."), CallTotals(), run.judge.fingerprint)
     jobs.resume_runs()

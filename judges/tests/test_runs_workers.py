@@ -277,7 +277,7 @@ def test_an_item_that_ends_every_worker_fails_at_last_and_the_run_ends(here, fak
     worked(run)
     assert run.state == "finished"
     first.refresh_from_db()
-    assert (first.attempt, first.done_at, "begun 10 times" in first.error) == (10, None, True)
+    assert (first.attempt, first.done_at, "started 10 times" in first.error) == (10, None, True)
     assert Judgment.objects.get().item == second
     assert runs.retry_failed(mira, run) == 1
     worked(run)

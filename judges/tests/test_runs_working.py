@@ -184,9 +184,9 @@ def test_a_budget_that_cannot_be_kept_stops_the_run(here, fake):
     run = started_run(mira, submission, judge, max_cost=Decimal(1))
     worked(run)
     assert run.state == "stopped"
-    assert "does not say how many tokens" in run.stopped
+    assert "does not report its token usage" in run.stopped
     recorded = submission.events.get(kind="judge_run_stopped").payload
-    assert recorded["reason"] == "The budget is spent, or cannot be kept."
+    assert recorded["reason"] == "The budget is spent, or its use cannot be measured."
 
 
 def test_what_a_dead_worker_held_is_taken_over_and_its_calls_are_hits(here, fake, settings):
@@ -297,10 +297,10 @@ def test_a_machine_without_the_endpoint_lets_the_run_wait_and_says_so(here, fake
     settings.JUDGE_ENDPOINTS = {"home-of-mira": fake.url}
     worked(run)
     assert run.state == "stopped"
-    assert "JUDGE_ENDPOINTS; known are home-of-mira" in run.stopped
-    assert run.stopped.startswith("A judge worker could not begin: ")  # and not the shell that has started it
+    assert "JUDGE_ENDPOINTS. Known: home-of-mira" in run.stopped
+    assert run.stopped.startswith("A judge worker could not start: ")  # and not the shell that has started it
     recorded = submission.events.get(kind="judge_run_stopped").payload  # which leaves in bundles
-    assert recorded == {"run": run.pk, "judge": str(judge), "reason": "A judge worker could not begin."}
+    assert recorded == {"run": run.pk, "judge": str(judge), "reason": "A judge worker could not start."}
     settings.JUDGE_ENDPOINTS = {"default": fake.url}
     runs.resume(mira, run)
     worked(run)

@@ -21,7 +21,7 @@ from judges.scorer import KeyPointEvidence, Score, StepEvidence
 from judges.tests.pages import read_page
 
 People = dict[str, Person]
-NOTHING = "Only judgments from judge runs of this submission are shown, imported ones are not."
+NOTHING = "Only judgments from judge runs of this submission are shown, not imported ones."
 
 
 @pytest.fixture
@@ -236,8 +236,8 @@ def test_keeping_needs_no_reason(trajectory: Trajectory, people: People) -> None
     ("fields", "says"),
     [
         ({"verdict": "0"}, "needs a reason"),
-        ({}, "Say whether you keep your verdict."),
-        ({"verdict": "7", "reason": "x"}, "This is no verdict."),
+        ({}, "Choose whether you keep your verdict."),
+        ({"verdict": "7", "reason": "x"}, "Choose a valid verdict."),
         ({"verdict": "0", "reason": "x" * 2001}, "2000"),
     ],
 )

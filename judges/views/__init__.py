@@ -1,1 +1,1 @@
-"""The pages of judges, one module a subject; all text of agents and models is inert."""
+"""The pages of judges, one module per subject; all text of agents and models is inert."""

@@ -26,7 +26,7 @@ Fact = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class CheckDescription:
-    """``summary`` is what must have happened, ``facts`` are a title and a text each."""
+    """A check in words. ``summary`` is what must have happened; each fact is a title and a text."""
 
     name: str
     key_point: str
@@ -81,13 +81,13 @@ def _list_facts(check: NetworkCheck) -> Iterator[Fact]:
         )
     ignored = [*check.ignored_query_params, *(f"those like {one}" for one in check.ignored_query_params_patterns)]
     if ignored:
-        yield "Parameters that do not matter", ", ".join(ignored)
+        yield "Ignored parameters", ", ".join(ignored)
     if check.decode_base64_query:
         yield "Parameters", "are decoded from base64 first"
     for name, value in check.post_data.items():
         yield f"Sent {name}", _format_value(value) + _describe_schema(check.post_data_schema.get(name))
     if check.ignored_post_data_params_patterns:
-        yield "Sent fields that do not matter", ", ".join(check.ignored_post_data_params_patterns)
+        yield "Ignored sent fields", ", ".join(check.ignored_post_data_params_patterns)
     yield from _name_check("Header", check.headers)
     yield from _name_check("Answer", check.response_content)
     yield from _name_check("Cookie", check.response_cookies)
@@ -118,7 +118,7 @@ def _describe_answer(check: AnswerCheck) -> CheckDescription:
             )
         )
     facts += [(f"Field {name}", _format_value(value)) for name, value in check.fields.items()]
-    summary = "The agent's structured answer must say this"
+    summary = "The agent's structured answer must contain"
     return CheckDescription(check.name, str(check.key_point), False, summary, [_build_fact(*one) for one in facts])
 
 
@@ -148,10 +148,10 @@ def _cut(text: str) -> str:
 
 
 BARE = ("name", "url", "http_method", "last_event_only")
-OK = 200  # an answer as usual, which seldom is what a task is about
+OK = 200  # the usual status, which is seldom relevant for a task
 MOST_EVENTS = 300  # on a page
 MOST_VALUES = 30  # of one kind in a check
-LONGEST_VALUE = 200  # characters; a longer one is seldom what matters
+LONGEST_VALUE = 200  # characters; longer values are seldom relevant
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def list_events(trajectory: Trajectory) -> EventList:
 
 
 def _find_kind(event: NetworkEvent) -> tuple[str, ...]:
-    """Return the group in which a check means the last request: navigations, or a method at an address."""
+    """Return the group whose last request a check refers to: navigations, or a method at an address."""
     if event.is_navigation:
         return ("navigation",)
     return (event.method, _format_address(event))
@@ -191,9 +191,9 @@ def _format_address(event: NetworkEvent) -> str:
 
 
 def build_snippet(event: NetworkEvent, *, last: bool = False) -> str:
-    """A check that this request meets, as an item of a YAML list; of its address alone where the rest is no check.
+    """Return a check that this request meets, as an item of a YAML list; only of its address if the rest is invalid.
 
-    What is so where nothing is written is left out; ``last`` says that this is the request that is meant then.
+    Default values are omitted; ``last`` says that this is the last request of its kind, which is the default.
     """
     whole = _build_check(event) | ({} if last else {"last_event_only": False})
     for check in (whole, {name: value for name, value in whole.items() if name in BARE}):
@@ -232,7 +232,7 @@ def _build_check(event: NetworkEvent) -> dict[str, Any]:
 
 
 def _is_usable(value: Any) -> bool:
-    """Return True if a check can expect the value: it is no redacted secret, no pattern, and short."""
+    """Return True if a check can expect the value: it is short, and neither a redacted secret nor a pattern."""
     if isinstance(value, bool | int | float):
         return True
     return isinstance(value, str) and len(value) <= LONGEST_VALUE and not is_redacted(value) and not is_pattern(value)

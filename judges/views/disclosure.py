@@ -1,4 +1,4 @@
-"""The informed second stage: an annotator whose label is in looks at the judges' evidence, and keeps or changes."""
+"""The second stage: after their own label, annotators view the judges' evidence, and keep or change their opinion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from judges.views.evidence import details_of, format_verdict, read_details, read
 
 @page
 def second_stage(request: Request, pk: int) -> HttpResponse:
-    """Before the look a warning and nothing of any judge; then one judgment (?of=), beside the trajectory."""
+    """Show only a warning before the judgments are opened; then one judgment (?of=), next to the trajectory."""
     found = disclosure.load_second_stage(request.user, pk)
     if request.htmx:
         return desk.step_partial(request, found.trajectory, _build_address(request, _find_chosen(request, found)))
@@ -50,7 +50,7 @@ def decide(request: Request, pk: int) -> HttpResponse:
         for problem in incomplete.problems:
             form.add_error(problem.where, problem.message)
         return _render_stage(request, found, form, 400)
-    messages.success(request, "Thank you. This is kept beside your label.")
+    messages.success(request, "Your opinion was saved beside your label.")
     return redirect(
         f"{_build_address(request, _find_chosen(request, found))}step={number(request.GET.get('step')) or 0}"
     )
@@ -76,7 +76,7 @@ def _render_stage(request: Request, found: SecondStage, form: InformedForm, stat
 
 
 def _build_choices(found: SecondStage, form: InformedForm) -> list[dict[str, Any]]:
-    """To keep comes first; the others say what would be instead."""
+    """Return the verdicts to choose from, with the annotator's own verdict first."""
     own, given = Verdict(found.label.verdict), str(form.data.get("verdict", ""))
     return [
         {"value": verdict.value, "name": name, "own": verdict == own, "checked": given == str(verdict.value)}
@@ -85,7 +85,7 @@ def _build_choices(found: SecondStage, form: InformedForm) -> list[dict[str, Any
 
 
 def _find_chosen(request: Request, found: SecondStage) -> Judgment | None:
-    """The judgment that ?of= numbers among those that were shown, else the first."""
+    """Return the judgment with the key ?of= among those shown, else the first."""
     wanted = number(request.GET.get("of"))
     return next((one for one in found.judgments if one.pk == wanted), found.judgments[0] if found.judgments else None)
 
@@ -98,14 +98,14 @@ def _build_address(request: Request, chosen: Judgment | None) -> str:
 # --- network evidence ------------------------------------------------------------------------------------------------
 
 
-NONE = "The task has no checks, or they need a network trace and the trajectory has none."
+NONE = "The task has no checks, or its checks need a network trace and the trajectory has none."
 
 
 @page
 def network_evidence(request: Request, pk: int) -> HttpResponse:
-    """Asked for by the desk, the folded panel, or nothing where there is no evidence; else a page of its own.
+    """Render the collapsed panel for the desk (htmx), empty if there is no evidence; otherwise a separate page.
 
-    What the checks found is in neither before the person has opened it (`open_network_evidence`).
+    Neither shows the results of the checks before the person has opened them (`open_network_evidence`).
     """
     found = disclosure.load_network_evidence(request.user, pk)
     if found is None and request.htmx:

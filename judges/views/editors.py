@@ -1,4 +1,4 @@
-"""The editor of an expectation, with what its text means beside it."""
+"""The editor of an expectation, with a preview of its meaning."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from judges.views.check_texts import list_events
 from judges.views.evidence import format_verdict, read_details
 
 NAMES = {Kind.NETWORK_CHECKS: "Network checks", Kind.RUBRIC: "Rubric"}
-MOST_TRAJECTORIES = 100  # of a task to choose from
+MOST_TRAJECTORIES = 100  # choices for one task
 
 
 def find_kind(expected: str) -> Kind:
     if expected not in Kind.values:
-        raise Http404("There is no such kind of expectation.")
+        raise Http404("This kind of expectation does not exist.")
     return Kind(expected)
 
 
@@ -78,8 +78,8 @@ def render_editor(
 
 
 def _find_trajectories(person: Any, task: Task) -> dict[str, list[Trajectory]]:
-    """The trajectories of the task that the person maintains, with a network trace and without: checks of the answer
-    alone need none, and whether those in the editor do is not known before they are tried."""
+    """Return the trajectories of the task that the person maintains, with and without a network trace: checks of the
+    answer alone need none, and only a trial shows whether those in the editor need one."""
     trace = Exists(Attachment.objects.filter(trajectory=OuterRef("pk"), kind=AttachmentKind.NETWORK_TRACE))
     found = access.find_task_trajectories(person, task)
     chosen = {"traced": found.filter(trace), "untraced": found.exclude(trace)}
@@ -87,7 +87,7 @@ def _find_trajectories(person: Any, task: Task) -> dict[str, list[Trajectory]]:
 
 
 def _find_judges(person: Any, kind: Kind) -> list[Judge]:
-    """The judges that can be tried with a rubric: a test run of one asks its model."""
+    """Return the judges that can be tried with a rubric: a test run asks the judge's model."""
     if kind is not Kind.RUBRIC:
         return []
     return list(access.find_judges(person).filter(scorer=RUBRIC).order_by("name", "-version")[:20])
@@ -110,48 +110,48 @@ def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, A
 
 
 def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
-    """Count the calls of one judgment, by the judge's own forecast with its usual parameters."""
+    """Count the calls of one judgment, by the judge's own forecast with its default parameters."""
     example = access.find_task_trajectories(person, task).first()
     calls = trying.forecast_rubric(task, text, example)
     return {"calls": len(calls), "pictures": sum(number for _, number in calls), "example": example}
 
 
-# --- what may stand in a text ----------------------------------------------------------------------------------------
+# --- keys that a text may contain -------------------------------------------------------------------------------------
 
 
-Explained = tuple[str, str]  # one key or several, and what they mean
+Explained = tuple[str, str]  # one key or several, and their meaning
 
 CHECKS: tuple[Explained, ...] = (
-    ("checks", "the list of checks; all of them must hold"),
+    ("checks", "the list of checks; all must hold"),
     ("sites", "addresses by name: shop: [https://shop.example] is __SHOP__ in a url"),
-    ("task_type", "retrieve, navigate or mutate; only for comparing as WebArena-Verified does"),
-    ("name", "what the check is called"),
-    ("key_point", "the key point that it settles: its text, or its number from 1"),
-    ("evaluator", "network_event (without it) or agent_response, the agent's structured answer"),
+    ("task_type", "retrieve, navigate or mutate; only for comparison in webarena-verified mode"),
+    ("name", "the check's name"),
+    ("key_point", "the key point that it settles: its text, or its number, counted from 1"),
+    ("evaluator", "network_event (default) or agent_response, the agent's structured answer"),
 )
 REQUESTS: tuple[Explained, ...] = (
     ("url", "an address, a list of alternatives, or a pattern ^...$"),
-    ("http_method", "GET, POST and so on; without it any that fits"),
+    ("http_method", "GET, POST and so on; default: any that fits"),
     ("event_type", "navigation: a page that was opened; mutation: POST, PUT, PATCH, DELETE; other"),
     ("response_status", "one status or a list; -1: no response came"),
-    ("last_event_only", "true (without it): the last one of its type; false: any"),
-    ("should_not_exist", "true: there must be none like it"),
-    ("query_params", "parameters of the address by name; a list are all values of one"),
+    ("last_event_only", "true (default): the last one of its type; false: any"),
+    ("should_not_exist", "true: no such request may exist"),
+    ("query_params", "parameters of the address by name; a list contains all values of one"),
     (
         "ignored_query_params, ignored_query_params_patterns",
-        "parameters that do not matter; any other refutes the check",
+        "parameters that are ignored; any other refutes the check",
     ),
     ("decode_base64_query", "true: parameters are read from base64 in the path, too"),
-    ("post_data", "what was sent: fields of a form or keys of JSON; others do not matter"),
-    ("ignored_post_data_params_patterns", "fields that do not matter"),
+    ("post_data", "sent form fields or JSON keys; others are ignored"),
+    ("ignored_post_data_params_patterns", "ignored fields"),
     (
         "query_params_schema, post_data_schema",
         f"by name, how a value is compared: {{type: number}}; {', '.join(KINDS)}",
     ),
     ("headers", "of the request, by name"),
     ("response_content", "keys of a JSON response, where the trace has it"),
-    ("response_cookies", "never decided here: cookies are taken out on import"),
-    ("expected", "the keys that WebArena-Verified puts there may stand under it"),
+    ("response_cookies", "never decided here: import removes cookies"),
+    ("expected", "may contain the keys that WebArena-Verified puts there"),
 )
 ANSWERS: tuple[Explained, ...] = (
     ("task_type, status", "of the answer: retrieve, navigate or mutate; such as success"),
@@ -162,19 +162,19 @@ ANSWERS: tuple[Explained, ...] = (
 )
 RUBRIC_KEYS: tuple[Explained, ...] = (
     ("nodes", "the list of claims and groups"),
-    ("pass_score", "from which score it is a success, above 0 and up to 1; without it the judge says"),
+    ("pass_score", "lowest score that counts as a success, above 0 and up to 1; default: the judge's"),
 )
 NODES: tuple[Explained, ...] = (
-    ("claim", "one sentence that is true or not"),
+    ("claim", "a sentence that is true or false"),
     ("group, children", "a heading, and the claims and groups below it"),
-    ("critical", "true: if it does not hold, the group that it is in scores 0, whatever else holds"),
-    ("strategy", "parallel (without it), or sequential: after the first that does not hold, the rest is skipped: 0"),
-    ("about", "answer, pages, steps or screenshots; a group or the rubric may say it for all below"),
-    ("sources", "of a claim about pages: cited (without it), or a list of addresses"),
-    ("steps", "of a claim about steps or screenshots: all (without it), last, last 3, 4, 3-7, [0, 2]; counted from 0"),
+    ("critical", "true: if it does not hold, its group scores 0"),
+    ("strategy", "parallel (default), or sequential: after the first that does not hold, the rest scores 0"),
+    ("about", "answer, pages, steps or screenshots; a group or the rubric can set it for everything below"),
+    ("sources", "for a claim about pages: cited (default), or a list of addresses"),
+    ("steps", "for a claim about steps or screenshots: all (default), last, last 3, 4, 3-7, [0, 2]; counted from 0"),
     ("note", "what counts and what does not, for the model"),
-    ("key_point", "the key point that it settles: its text, or its number from 1"),
-    ("id", "a name of your own; without it the place, such as 2.1"),
+    ("key_point", "the key point that it settles: its text, or its number, counted from 1"),
+    ("id", "your own name; default: the place, such as 2.1"),
 )
 KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {
     Kind.NETWORK_CHECKS: (
@@ -186,12 +186,12 @@ KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {
 }
 
 
-# --- texts that are being written ------------------------------------------------------------------------------------
+# --- preview and trial ------------------------------------------------------------------------------------------------
 
 
 @act_from("expectation")
 def preview(request: Request, pk: int, expected: str) -> HttpResponse:
-    """Show the meaning of the posted text: a partial for htmx while somebody types, else the page with the text."""
+    """Show the meaning of the posted text: a partial for htmx during typing, else the page with the text."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     text = request.POST.get("text", "")
     if not request.htmx:
@@ -204,7 +204,7 @@ def preview(request: Request, pk: int, expected: str) -> HttpResponse:
 def try_out(request: Request, pk: int, expected: str) -> HttpResponse:
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     if kind is not Kind.NETWORK_CHECKS:
-        raise Http404("A rubric is tried by a judge's test, since that asks a model.")
+        raise Http404("Rubrics ask a model. Test them with a judge's test.")
     text, trajectory = request.POST.get("text", ""), _find_trajectory(request, found, request.POST.get("trajectory"))
     tried: dict[str, object] = {"trajectory": trajectory}
     try:
@@ -225,10 +225,10 @@ def try_out(request: Request, pk: int, expected: str) -> HttpResponse:
 
 @page
 def events(request: Request, pk: int, expected: str) -> HttpResponse:
-    """The navigations and mutations of the trace of ?trajectory=, each with a check that it would meet."""
+    """Show the navigations and mutations of the trace of ?trajectory=, each with a check that it would meet."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     if kind is not Kind.NETWORK_CHECKS:
-        raise Http404("Only checks are made out of a trace.")
+        raise Http404("Only network checks can be drafted from a trace.")
     trajectory = _find_trajectory(request, found, request.GET.get("trajectory"))
     told = list_events(trajectory)
     context = {"task": found, "benchmark": found.benchmark, "kind": kind.value, "trajectory": trajectory, "told": told}
@@ -236,7 +236,7 @@ def events(request: Request, pk: int, expected: str) -> HttpResponse:
 
 
 def _read_form(request: Request) -> ExpectationForm:
-    """The form as it was sent, without looking for faults: nothing is to be kept yet."""
+    """Return the form as it was sent, without validation: nothing is saved yet."""
     return ExpectationForm(initial={name: request.POST.get(name, "") for name in ("text", "why", "after")})
 
 

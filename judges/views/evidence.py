@@ -1,4 +1,4 @@
-"""The evidence of a judgment, arranged for a page beside the trajectory's viewer; its texts are inert."""
+"""The evidence of a judgment, prepared for a page next to the trajectory viewer; its texts are inert."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from judges.models import Judgment, ModelCall
 from judges.scorer import REGISTRY
 from judges.scorers.detail_values import LONGEST, dicts, mapping, read_as, text, whole
 
-MOST = 1_000_000  # entries of a list: all, since an import has bounds of its own
+MOST = 1_000_000  # entries of a list: all, since an import has its own limits
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A key point with its finding ("" where the judge only listed it) and the steps that are cited for it."""
+    """A key point with its finding ("" if the judge only listed it) and the steps that are cited for it."""
 
     number: int
     text: str
@@ -44,13 +44,13 @@ class JudgedStep:
 
     @property
     def seen(self) -> bool:
-        """True if the screenshot itself was judged, and not only cited for a key point."""
+        """Return True if the screenshot itself was judged, and not only cited for a key point."""
         return self.relevance is not None or self.kept or self.same_as is not None or bool(self.response or self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class SuspiciousPassage:
-    """A passage of the trajectory that speaks to the judge. ``followed``: the verdict is the one it asks for."""
+    """A passage of the trajectory that addresses the judge. ``followed``: the verdict is the one it asks for."""
 
     step: int | None
     field: str
@@ -72,7 +72,7 @@ class JudgmentEvidence:
 
 
 def read_evidence(judgment: Judgment) -> JudgmentEvidence:
-    """The evidence of a judgment, of whatever came with it; what has another shape is left to the download."""
+    """Return the evidence of a judgment; data of an unexpected shape is only in the download."""
     stored = mapping(judgment.evidence)
     points = [read_as(Point, given, number=n) for n, given in enumerate(dicts(stored.get("key_points"), MOST), start=1)]
     citing: dict[int, list[int]] = {}
@@ -89,7 +89,7 @@ def read_evidence(judgment: Judgment) -> JudgmentEvidence:
 
 
 def _read_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for name, value in sorted(notes.items()):  # a database may keep an order of its own
+    for name, value in sorted(notes.items()):  # a database may store another order
         if name != "injection" and value not in (None, "", [], {}):
             yield str(name).replace("_", " "), _format_note(value)
 
@@ -114,7 +114,7 @@ def format_verdict(verdict: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a message: a text, or a picture by its digest and the first step that has it."""
+    """A part of a message: a text, or an image by its digest and the first step that has it."""
 
     text: str = ""
     digest: str = ""
@@ -123,7 +123,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ShownCall:
-    """A call with its prompt taken apart. ``said`` is what the model wrote, ``reply`` the whole body."""
+    """A call with its prompt split into parts. ``said`` is the model's text, ``reply`` the whole body."""
 
     call: ModelCall
     pruned: bool
@@ -134,7 +134,7 @@ class ShownCall:
 
 
 def build_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
-    """A call for the page; ``steps`` maps the digest of a screenshot to its first step."""
+    """Return a call for the page; ``steps`` maps the digest of a screenshot to its first step."""
     request, reply = trace.read_texts(call)
     body = mapping(request)
     messages = [

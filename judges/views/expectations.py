@@ -1,4 +1,4 @@
-"""Checks and rubrics of a benchmark's tasks: the list, the editor of one, its versions, a file of many."""
+"""Pages for checks and rubrics of a benchmark's tasks: the list, the editor, versions, and import of a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONTEXT = 4  # lines around a change
 
 @page
 def listed(request: Request, slug: str) -> HttpResponse:
-    """The newest version of every task with what it is held against, those that lack something first; ?missing=KIND."""
+    """List the newest version of every task with its expectations, incomplete ones first; ?missing=KIND filters."""
     return _render_list(request, access.find_benchmark(request.user, slug), ExpectationsFileForm())
 
 
@@ -74,7 +74,7 @@ def _render_list(
 
 
 def annotate_sizes(found: Benchmark) -> QuerySet[Task]:
-    """The newest version of every task, with the number of characters of its checks and its rubric (`SIZES`)."""
+    """Return the newest version of every task, with the number of characters of its checks and rubric (`SIZES`)."""
     newest = Task.objects.filter(benchmark=found, external_id=OuterRef("external_id")).order_by("-version")
     nothing = Q(**dict.fromkeys(SIZES.values(), 0))
     something_missing = Q(*((name, 0) for name in SIZES.values()), _connector=Q.OR)
@@ -91,18 +91,18 @@ def _make_size(kind: Kind) -> Coalesce:
 
 
 def _build_rows(tasks: list[Task]) -> list[tuple[Task, list[tuple[str, str, Expectation | None]]]]:
-    """Each task with its newest version of each kind; what was withdrawn says so by its empty text."""
+    """Return each task with its newest version of each kind; a withdrawn one has an empty text."""
     versions = Expectation.objects.filter(task__in=tasks).select_related("written_by").order_by("version")
     newest = {(row.task_id, row.kind): row for row in versions.annotate(size=Length("text")).defer("text")}
     return [(task, [(kind.value, NAMES[kind], newest.get((task.pk, kind.value))) for kind in Kind]) for task in tasks]
 
 
-# --- one of them -----------------------------------------------------------------------------------------------------
+# --- one expectation --------------------------------------------------------------------------------------------------
 
 
 @page
 def expectation(request: Request, pk: int, expected: str) -> HttpResponse:
-    """The editor; ?start=key-points fills it with a first rubric, ?version= with an older version."""
+    """Show the editor; ?start=key-points fills it with a draft, ?version= with an older version."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     now = expectations.find_newest(found, kind)
     text, said = _choose_start(request, found, kind, now)
@@ -113,22 +113,20 @@ def expectation(request: Request, pk: int, expected: str) -> HttpResponse:
 def _choose_start(request: Request, task: Task, kind: Kind, now: Expectation | None) -> tuple[str, str]:
     """Return the first text of the editor, and a message if it is not the current version."""
     if request.GET.get("start") == "key-points":
-        return expectations.start_from_key_points(
-            task, kind
-        ), "A first draft from the key points. Nothing is saved yet."
+        return expectations.start_from_key_points(task, kind), "Draft from the key points. Nothing is saved yet."
     wanted = number(request.GET.get("version"))
     if (
         wanted is not None
         and (old := expectations.select_history(task, kind).filter(version=wanted).first()) is not None
     ):
-        return old.text, f"The text of version {old.version}. Nothing is saved yet."
+        return old.text, f"Text of version {old.version}. Nothing is saved yet."
     return (now.text if now else ""), ""
 
 
 @act_from("expectation")
 def write(request: Request, pk: int, expected: str) -> HttpResponse:
-    """Keep a version. What is refused is shown with what was typed; an empty text is refused, since withdrawing is
-    a button of its own."""
+    """Save a version. If it is refused, show the problems with the typed text. An empty text is refused, since
+    withdrawing has its own button."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     form = ExpectationForm(request.POST)
     text = request.POST.get("text", "")
@@ -138,7 +136,7 @@ def write(request: Request, pk: int, expected: str) -> HttpResponse:
     given = form.cleaned_data
     withdraws = request.POST.get("act") == "withdraw"
     if not withdraws and not text.strip():
-        problems = [Problem("empty", "There is no text. To expect nothing any more, withdraw it.")]
+        problems = [Problem("empty", "The text is empty. To expect nothing any more, withdraw the version.")]
         return render_editor(request, found, kind, form, text, problems=problems, status=400)
     try:
         made = expectations.write(
@@ -162,17 +160,17 @@ def _list_errors(form: ExpectationForm) -> list[str]:
 
 def _describe_saved(made: Expectation, kind: Kind, after: int | None) -> str:
     if made.version == after:
-        return f"Nothing has changed: version {made.version} stays."
-    return f"{NAMES[kind]}, version {made.version}: {'kept' if made.text else 'withdrawn'}."
+        return f"Nothing was changed: version {made.version} stays."
+    return f"{NAMES[kind]}, version {made.version}: {'saved' if made.text else 'withdrawn'}."
 
 
 @page
 def versions(request: Request, pk: int, expected: str) -> HttpResponse:
-    """Show the changes from ?before= to ?after= (0 is nothing); without them those of the newest version."""
+    """Show the changes from ?before= to ?after= (0 means no text); by default, those of the newest version."""
     found, kind = access.find_task(request.user, pk), find_kind(expected)
     all_of = {each.version: each for each in expectations.select_history(found, kind)}
     if not all_of:
-        raise Http404("Nothing was ever written of this task.")
+        raise Http404("This task has no versions.")
     after = _find_version(request.GET.get("after"), all_of, max(all_of))
     before = _find_version(request.GET.get("before"), all_of, after - 1)
     context = {
@@ -194,7 +192,7 @@ def _find_version(given: str | None, known: dict[int, Expectation], default: int
 
 
 def _compare(before: str, after: str) -> list[tuple[str, str]]:
-    """The lines of a unified difference, each with what it is: added, removed, place or same."""
+    """Return the lines of a unified diff, each with its kind: added, removed, place or same."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
     told = difflib.unified_diff(before.splitlines(), after.splitlines(), n=CONTEXT, lineterm="")
     return [(kinds.get(line[:1], "same"), line) for line in list(told)[2:]]

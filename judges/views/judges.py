@@ -1,4 +1,4 @@
-"""Judges: the list, one judge, define and change one, try one on a trajectory."""
+"""Pages for judges: the list, one judge, its definition and test; for prompt sets and model terms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from judges.scorer import IMPORTED, REGISTRY, Requirement, parameters_from
 
 @page
 def judges(request: Request) -> HttpResponse:
-    """The newest version of every judge, with the older ones folded; counts are those that the person may see."""
+    """List the newest version of every judge, with older ones collapsed; counts cover what the person may see."""
     versions: dict[str, list[Judge]] = {}
     for judge in access.find_judges(request.user).order_by("name", "-version"):
         versions.setdefault(judge.name, []).append(judge)
@@ -48,7 +48,7 @@ def judges(request: Request) -> HttpResponse:
 
 
 def _add_facts(person: Any, shown: list[Judge]) -> Any:
-    """For a judge, the number of its judgments and when it ran last, in what the person maintains."""
+    """Return a function from a judge to its number of judgments and last run, in what the person maintains."""
     own = people_access.submissions_maintained_by(person).values("pk")
     elsewhere = Q(item__isnull=True) & (Q(trajectory__submission__in=own) | Q(trajectory__isnull=True))
     made = Judgment.objects.filter(Q(item__run__submission__in=own, item__run__test=False) | elsewhere)
@@ -63,7 +63,7 @@ def _add_facts(person: Any, shown: list[Judge]) -> Any:
 
 @page
 def judge(request: Request, pk: int) -> HttpResponse:
-    """?task= is the task id that the form for a test begins with."""
+    """Show a judge; ?task= is the initial task id of the test form."""
     form = TestForm(None, _find_own(request))
     form.initial = {"task_id": request.GET.get("task", "")[:200]}
     return _render_judge(request, access.find_judge(request.user, pk), form)
@@ -71,7 +71,7 @@ def judge(request: Request, pk: int) -> HttpResponse:
 
 @act
 def test_judge(request: Request, pk: int) -> HttpResponse:
-    """Try a judge on one trajectory that the person maintains; the run counts nowhere."""
+    """Try a judge on one trajectory that the person maintains; the run is excluded from results."""
     found = access.find_judge(request.user, pk)
     form = TestForm(request.POST, _find_own(request))
     if not form.is_valid():
@@ -89,7 +89,7 @@ def test_judge(request: Request, pk: int) -> HttpResponse:
 def delete(request: Request, pk: int) -> HttpResponse:
     found = access.find_judge(request.user, pk)
     defining.delete(request.user, found)
-    messages.success(request, f"{found} is deleted.")
+    messages.success(request, f"{found} deleted.")
     return redirect("judges")
 
 
@@ -143,7 +143,7 @@ def _explain(kind: type | None, values: Any) -> list[tuple[str, Any, str]]:
 
 
 def _load_prompts(found: Judge) -> tuple[list[tuple[str, str]], Requirement | None, str]:
-    """The texts of a judge, what it requires, and why it cannot judge (any more), "" when it can."""
+    """Return the texts of a judge, its requirement, and why it cannot judge (any more), "" if it can."""
     try:
         ready = prepare(found)
     except RunRefused as refused:
@@ -156,7 +156,7 @@ def _load_prompts(found: Judge) -> tuple[list[tuple[str, str]], Requirement | No
 
 @page
 def define(request: Request) -> HttpResponse:
-    """?scorer= gives the form for a judge of that scorer, ?of= starts from a judge; neither: choose a scorer."""
+    """Show the form for a judge of ?scorer=, or one based on the judge ?of=; without both, the choice of scorers."""
     _require_definer(request)
     if request.GET.get("of", "").isdecimal():
         found = access.find_judge(request.user, int(request.GET["of"][:18]))
@@ -216,7 +216,7 @@ def _build_change_form(found: Judge, data: Any = None) -> JudgeForm:
 
 
 def _build_form(scorer: str, now: dict[str, Any], data: Any = None) -> JudgeForm:
-    """A form that begins with the values ``now``; Http404 for a scorer that does not exist."""
+    """Return a form with the initial values ``now``; raise Http404 if the scorer does not exist."""
     if scorer not in REGISTRY:
         raise Http404("No such scorer.")
     return JudgeForm(data, REGISTRY[scorer], endpoints=load_addresses(), prompts=prompt_sets.list_names(), now=now)
@@ -283,7 +283,7 @@ def load_prompts(request: Request) -> HttpResponse:
 
 
 def _read_uploads(files: list[Any]) -> dict[str, bytes]:
-    """The files by name, with those of a zip in its place; SourceError names what cannot be read."""
+    """Return the files by name, with those of a zip in its place; raise SourceError if one cannot be read."""
     gathered: dict[str, bytes] = {}
     with scratch.folder("prompts") as folder:
         for number, file in enumerate(files):
@@ -307,12 +307,12 @@ def _render_prompts(request: Request, form: PromptsForm, status: int = 200) -> H
     return render(request, "judges/prompts.html", context, status=status)
 
 
-# --- the terms of models ---------------------------------------------------------------------------------------------
+# --- model terms ------------------------------------------------------------------------------------------------------
 
 
 @page
 def terms(request: Request) -> HttpResponse:
-    """All of them; ?edit= opens one in the form, ?endpoint= and ?model= start a new one."""
+    """List all terms; ?edit= opens one in the form, ?endpoint= and ?model= start a new one."""
     people_access.require_maintainer(request.user)
     wanted = request.GET.get("edit", "")
     opened = ModelTerms.objects.filter(pk=int(wanted[:18])).first() if wanted.isdecimal() else None
@@ -334,7 +334,7 @@ def save_terms(request: Request) -> HttpResponse:
     except Incomplete as refused:
         form.refuse(refused.problems)
         return _render_terms(request, form, 400)
-    messages.success(request, f"The terms of {kept} are saved. Calls that were made keep their cost.")
+    messages.success(request, f"Terms of {kept} saved. The cost of earlier calls does not change.")
     return redirect("model-terms")
 
 
@@ -343,9 +343,9 @@ def remove_terms(request: Request, pk: int) -> HttpResponse:
     people_access.require_maintainer(request.user)
     found = ModelTerms.objects.filter(pk=pk).first()
     if found is None:
-        raise Http404("There are no such terms.")
+        raise Http404("These terms do not exist.")
     defining.remove_terms(request.user, found)
-    messages.success(request, f"The terms of {found} are removed.")
+    messages.success(request, f"Terms of {found} removed.")
     return redirect("model-terms")
 
 

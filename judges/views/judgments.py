@@ -1,4 +1,4 @@
-"""A judgment beside its trajectory, its trace, and the list of what judges said of a trajectory."""
+"""Pages for a judgment next to its trajectory, its trace, the judgments of a trajectory, and imported judgments."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MOST_LISTED = 200  # judgments of one trajectory on a page
 
 @page
 def judgment(request: Request, pk: int) -> HttpResponse:
-    """A judgment beside its trajectory, step by step; for the viewer's script the step alone."""
+    """Show a judgment next to its trajectory, step by step; for htmx, only the step."""
     found = access.find_judgment(request.user, pk)
-    assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
+    assert found.trajectory is not None  # noqa: S101 - find_judgment returns no others
     if request.htmx:
         return desk.step_partial(request, found.trajectory)
     context = {
@@ -54,7 +54,7 @@ def judgment(request: Request, pk: int) -> HttpResponse:
 @page
 def judgment_trace(request: Request, pk: int) -> HttpResponse:
     found = access.find_judgment(request.user, pk)
-    assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
+    assert found.trajectory is not None  # noqa: S101 - find_judgment returns no others
     steps = map_steps(found.trajectory)
     shown = paginate(request, trace.select_calls(found), 50)
     context = {
@@ -77,7 +77,7 @@ def trace_file(request: Request, pk: int) -> HttpResponse:
 
 @page
 def trajectory_judgments(request: Request, pk: int) -> HttpResponse:
-    """The judgments of a trajectory that the person may see; followed as a link, on a page of its own."""
+    """List the judgments of a trajectory that the person may see; without htmx, on a separate page."""
     trajectory = people_access.trajectory_for(request.user, pk, Role.ADJUDICATOR, Role.MAINTAINER)
     found = access.find_trajectory_judgments(request.user, trajectory)[:MOST_LISTED]
     context = {
@@ -116,7 +116,7 @@ def _find_neighbours(person: Any, found: Judgment) -> dict[str, Any]:
 
     An imported judgment has no run: its neighbours are those of its judge in the same submission.
     """
-    assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
+    assert found.trajectory is not None  # noqa: S101 - find_judgment returns no others
     if people_access.role_in(person, found.trajectory.submission) is not Role.MAINTAINER:
         return {"back": reverse("adjudication", args=[found.trajectory_id])}
     if found.item is None:
@@ -143,7 +143,7 @@ def _find_imported_neighbours(found: Judgment, trajectory: Trajectory) -> dict[s
     }
 
 
-# --- judgments made elsewhere ----------------------------------------------------------------------------------------
+# --- imported judgments -----------------------------------------------------------------------------------------------
 
 
 @page

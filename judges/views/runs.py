@@ -1,4 +1,4 @@
-"""Judge runs of a submission for its maintainer: planned, started, watched, paused, ended."""
+"""Pages for the maintainer to plan, start, watch, pause and end judge runs of a submission."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from judges.scorers.action_selection.details import PredictedStep, read_details
 
 @page
 def judge_runs(request: Request, pk: int) -> HttpResponse:
-    """The runs over a submission, newest first, with a form for the next one; ?judge=... fills it in."""
+    """List the runs over a submission, newest first, with a form for the next one; ?judge=... fills it in."""
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
     form = _build_form(request, found, None)
     form.initial = {**{name: form[name].initial for name in form.fields}, **request.GET.dict()}
@@ -43,7 +43,7 @@ def judge_runs(request: Request, pk: int) -> HttpResponse:
 
 @act_from("judge-runs")
 def plan(request: Request, pk: int) -> HttpResponse:
-    """Show the plan of a run. It is posted, since a list of tasks is too long for an address."""
+    """Show the plan of a run. It is posted, since a list of tasks is too long for a URL."""
     found = people_access.submission_for(request.user, pk, Role.MAINTAINER)
     form = _build_form(request, found, request.POST)
     if not form.is_valid():
@@ -96,7 +96,7 @@ def start(request: Request, pk: int) -> HttpResponse:
     except RunRefused as refused:
         form.add_error(None, str(refused))
         return _render_runs(request, found, form, status=409)
-    messages.success(request, "The run has started.")
+    messages.success(request, "Run started.")
     return redirect("judge-run", made.pk)
 
 
@@ -121,7 +121,7 @@ def _render_runs(request: Request, found: Submission, form: RunForm, status: int
 
 
 def _find_imported_judges(found: Submission) -> QuerySet[Judge]:
-    """Judges whose judgments of the submission were made elsewhere, each with their number and the first of them."""
+    """Return judges with imported judgments of the submission, each with their number and the first of them."""
     here = Q(judgments__trajectory__submission=found, judgments__item__isnull=True)
     ordered = Judgment.objects.filter(judge=OuterRef("pk"), item__isnull=True, trajectory__submission=found)
     judges = Judge.own.annotate(
@@ -137,7 +137,7 @@ def _find_imported_judges(found: Submission) -> QuerySet[Judge]:
 
 @page
 def judge_run(request: Request, pk: int) -> HttpResponse:
-    """The progress of a run, its actions, and its judgments."""
+    """Show the progress of a run, its actions, and its judgments."""
     found = access.find_run(request.user, pk)
     form = JudgmentsFilter(request.GET, repeated=found.repetitions > 1)
     chosen = form.chosen()
@@ -159,9 +159,9 @@ def judge_run(request: Request, pk: int) -> HttpResponse:
 
 @page
 def standing(request: Request, pk: int) -> HttpResponse:
-    """The part of the page that moves, with the buttons when they are others than ?acts= says.
+    """Render the part of the page that changes, with the buttons if they differ from ?acts=.
 
-    Followed as a link, the page itself.
+    Without htmx, redirect to the page itself.
     """
     found = access.find_run(request.user, pk)
     if not request.htmx:
@@ -202,14 +202,14 @@ def _render_progress(found: JudgeRun) -> dict[str, Any]:
     }
 
 
-# --- what a maintainer does with a run -------------------------------------------------------------------------------
+# --- actions on a run -------------------------------------------------------------------------------------------------
 
 
 @act
 def pause(request: Request, pk: int) -> HttpResponse:
     found = access.find_run(request.user, pk)
     runs.pause(request.user, found)
-    messages.success(request, "The run is paused. What is being asked ends first.")
+    messages.success(request, "Run paused. Calls in progress will finish first.")
     return redirect("judge-run", pk)
 
 
@@ -218,10 +218,10 @@ def resume(request: Request, pk: int) -> HttpResponse:
     found = access.find_run(request.user, pk)
     form = BudgetForm(request.POST)
     if not form.is_valid():
-        messages.error(request, f"The budget was not understood: {' '.join(map(str, form.errors['max_cost']))}")
+        messages.error(request, f"The budget is invalid: {' '.join(map(str, form.errors['max_cost']))}")
         return redirect("judge-run", pk)
     runs.resume(request.user, found, form.cleaned_data["max_cost"])
-    messages.success(request, "The run goes on.")
+    messages.success(request, "Run resumed.")
     return redirect("judge-run", pk)
 
 
@@ -229,7 +229,7 @@ def resume(request: Request, pk: int) -> HttpResponse:
 def cancel(request: Request, pk: int) -> HttpResponse:
     found = access.find_run(request.user, pk)
     runs.cancel(request.user, found)
-    messages.success(request, "The run is cancelled. The judgments that were made stay.")
+    messages.success(request, "Run cancelled. Its judgments remain.")
     return redirect("judge-run", pk)
 
 
@@ -249,7 +249,7 @@ SHOWN = 50  # predictions on a page
 
 @page
 def predicted(request: Request, pk: int) -> HttpResponse:
-    """The judge that ?judge= names (its key) over a submission; ?csv= is one of its tables as a file."""
+    """Show the predictions over a submission by the judge ?judge= (key or name); ?csv= returns a table as a file."""
     submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
     judges = access.find_prediction_judges(request.user, submission)
     judge = _find_judge(request, judges)
@@ -266,13 +266,13 @@ def predicted(request: Request, pk: int) -> HttpResponse:
 
 
 def _find_judge(request: Request, judges: QuerySet[Judge]) -> Judge | None:
-    """The judge asked for, or the newest; Http404 for one that has predicted nothing here."""
+    """Return the requested judge, or the newest; raise Http404 if it has predicted nothing here."""
     asked = request.GET.get("judge", "")
     if not asked:
         return judges.first()
     found = next((judge for judge in judges if asked in (str(judge.pk), str(judge))), None)
     if found is None:
-        raise Http404("No such judge has predicted anything here.")
+        raise Http404("No such judge has predicted actions here.")
     return found
 
 
@@ -296,7 +296,7 @@ def _build_file(
     elif wanted in predictions.GROUPS:
         text = predictions.write_groups_csv(predictions.build_tables(found, wanted)[0])
     else:
-        raise Http404("This page has no such table.")
+        raise Http404("This table does not exist.")
     name = file_name(submission.benchmark.slug, str(submission), str(judge), wanted)
     response = HttpResponse(text, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = str(content_disposition_header(True, name))
@@ -305,13 +305,13 @@ def _build_file(
 
 @page
 def prediction(request: Request, pk: int, step: int) -> HttpResponse:
-    """One prediction: the page summary and the picture that it was made from, what was right, and the reply."""
+    """Show one prediction: the page summary and the screenshot that it used, the correct action, and the reply."""
     found = access.find_judgment(request.user, pk)
     steps = _read_steps(found)
     place = next((number for number, one in enumerate(steps) if one.step == step), None)
     if place is None:
-        raise Http404("This judgment has no prediction of that step.")
-    assert found.trajectory is not None  # noqa: S101 - judgment_for finds no others
+        raise Http404("This judgment has no prediction for that step.")
+    assert found.trajectory is not None  # noqa: S101 - find_judgment returns no others
     context = {
         "judgment": found,
         "trajectory": found.trajectory,

@@ -1,4 +1,4 @@
-"""The trace of every call, which is the cache of replies too."""
+"""The trace of every call, which is also the cache of replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
 from judges.working.database import DatabaseThread
 from judges.working.limits import Budget
 
-LARGEST = 2**31 - 1  # of a count of tokens or milliseconds, as the columns have it
+LARGEST = 2**31 - 1  # count of tokens or milliseconds, as in the database columns
 A_MILLION = 1_000_000
 
 
@@ -40,7 +40,7 @@ class CallTotals:
 class ItemCallLog:
     """`llm.CallLog` for one attempt at a run item.
 
-    ``sample`` tells repetitions apart: a reply is found under its own only (`name_sample`). ``terms`` are the current
+    ``sample`` separates repetitions: a reply is found under its own only (`name_sample`). ``terms`` are the current
     prices. Payments are subtracted from ``budget`` and added up in ``totals``. ``former_endpoint`` names the endpoint
     whose replies are also found under their former keys (`find_former_endpoint`).
     """
@@ -84,8 +84,9 @@ class ItemCallLog:
             budget.owe(-cost if cost else None)
         if cost is None and row.reply is not None and not row.error:
             raise BudgetSpent(
-                "The endpoint does not say how many tokens it used, or the model has no price any more, so no budget "
-                "can be kept. Start a run without one, or set the prices of the model and resume."
+                "The endpoint does not report its token usage, or the model no longer has a price, so no "
+                "budget can be kept. Start a run without a budget, or set the prices of the model and "
+                "resume."
             )
 
     def _build_row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:
@@ -121,7 +122,7 @@ class ItemCallLog:
 
 
 def name_sample(run: int, repetition: int, fresh: bool) -> str:
-    """Return the sample under which a run's replies are stored; a fresh run shares its own with no other run."""
+    """Return the sample under which a run's replies are stored; no other run uses the sample of a fresh run."""
     return f"{run}/{repetition}" if fresh else str(repetition)
 
 
@@ -161,7 +162,7 @@ def find_former_endpoint(endpoint: Endpoint) -> str:
 
 
 def insert_calls(rows: list[ModelCall]) -> list[None]:
-    """Insert rows in one transaction; one that is there already, since its commit was in doubt, stays as it is."""
+    """Insert rows in one transaction; a row that exists already, after an uncertain commit, does not change."""
     ModelCall.objects.bulk_create(rows, ignore_conflicts=True)
     return [None] * len(rows)
 
@@ -177,7 +178,7 @@ def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
 
 
 def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
-    """Return the cost in US dollars: tokens times prices for a million; None if a price or a count is unknown."""
+    """Return the cost in US dollars: tokens times prices per million; None if a price or a count is unknown."""
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
     prompt, completion = _clip_count(usage.prompt), _clip_count(usage.completion)
@@ -187,11 +188,11 @@ def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
     cached_price = terms.input_price if terms.cached_price is None else terms.cached_price
     total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
     cost = (total / A_MILLION).quantize(Decimal("1e-8"))
-    return cost if cost < A_MILLION else None  # an endpoint that counts so cannot count
+    return cost if cost < A_MILLION else None  # no correct token count has such a cost
 
 
 def _clip_count(value: int | None) -> int | None:
-    """Return a count that a column can hold, None for an impossible one."""
+    """Return a count that fits into a column, None for an impossible one."""
     return value if value is not None and 0 <= value <= LARGEST else None
 
 

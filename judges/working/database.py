@@ -1,7 +1,7 @@
-"""The database for an event loop: one thread with a connection of its own, through which everything goes.
+"""All database access of an event loop, through one thread with its own connection.
 
-Django's ORM would block the loop. What waits at the same moment and can be done together is: twenty lookups are one
-query, twenty rows one insert. A database that goes away for a while is waited for.
+Django's ORM would block the loop. Requests that wait at the same time are batched if possible: twenty lookups are one
+query, twenty rows one insert. If the database is unavailable for a while, requests wait for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A waiting call: ``argument`` is one of those that ``function`` takes together."""
+    """A waiting call: ``function`` takes a list of arguments, and ``argument`` is one of them."""
 
     function: Callable[[list[Any]], list[Any]]
     argument: Any
@@ -40,10 +40,10 @@ class _Request:
 
 
 class DatabaseThread:
-    """Runs functions in its thread; a context manager that ends the thread and closes its connection.
+    """Thread that runs functions; a context manager that ends the thread and closes its connection.
 
-    A function makes its own transaction and must bear being run again: it is after one of AWAY, until ``patience``
-    seconds have passed, and then it raises. A commit in doubt is a commit that may be made twice.
+    A function opens its own transaction and must be safe to repeat. After one of AWAY it is repeated until ``patience``
+    seconds have passed; then the error is raised. After an uncertain commit, the same commit may happen twice.
     """
 
     def __init__(self, patience: float = PATIENCE) -> None:
@@ -68,9 +68,9 @@ class DatabaseThread:
         return made
 
     async def run_batched(self, function: Callable[[list[A]], list[T]], argument: A) -> T:
-        """The result for ``argument`` of a function that takes many at once and answers in their order.
+        """Return the result for ``argument`` of a function that takes many at once and returns results in their order.
 
-        Callers with the same function share a call of it; when it fails, each is given one of its own.
+        Callers with the same function share a call of it; if it fails, each gets its own call.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -92,7 +92,7 @@ class DatabaseThread:
             except Empty:
                 return
             if order is None:
-                self._orders.put(None)  # for the loop of `_serve`, after what came before it
+                self._orders.put(None)  # for the loop of `_serve`, after the earlier requests
                 return
             yield order
 
@@ -101,7 +101,7 @@ class DatabaseThread:
             results = self._run_with_retries(orders)
         except Exception as error:
             if len(orders) > 1 and not isinstance(error, AWAY):
-                for order in orders:  # one of them is at fault, and the others are not
+                for order in orders:  # one of them is at fault, the others may succeed
                     self._fill([order])
                 return
             _deliver([(order, None, error) for order in orders])
@@ -109,7 +109,7 @@ class DatabaseThread:
             _deliver([(order, result, None) for order, result in zip(orders, results, strict=True)])
 
     def _run_with_retries(self, orders: list[_Request]) -> list[Any]:
-        # Once it has stayed away for that long, the others that wait are told at once.
+        # After ``patience`` seconds without the database, the other waiting requests fail at once.
         until, wait = time.monotonic() + (0.0 if self._given_up else self.patience), 0.1
         while True:
             try:
@@ -119,7 +119,7 @@ class DatabaseThread:
                 if time.monotonic() >= until or self._ended.is_set():
                     self._given_up = True
                     raise
-                logger.warning("The database is away, and is asked again: %s", " ".join(str(error).split()))
+                logger.warning("The database does not answer; retrying: %s", " ".join(str(error).split()))
             else:
                 self._given_up = False
                 return results
@@ -135,11 +135,11 @@ def _group(orders: list[_Request]) -> list[list[_Request]]:
 
 
 def _deliver(answers: list[tuple[_Request, Any, Exception | None]]) -> None:
-    """Wake the callers; those of a loop that has ended need nothing any more."""
+    """Wake the callers; ignore those of a loop that has ended."""
     try:
         answers[0][0].loop.call_soon_threadsafe(_settle, answers)
     except RuntimeError:
-        logger.debug("A loop ended before its answer came.")
+        logger.debug("An event loop ended before its answer arrived.")
 
 
 def _settle(answers: list[tuple[_Request, Any, Exception | None]]) -> None:

@@ -1,8 +1,7 @@
 """Claim, renew and release run items under a lease; each by one conditional update.
 
-A change of an item names the worker and the attempt that hold it, so a lost worker that comes back changes nothing.
-Functions here are called in a `database.DatabaseThread`, and may be run again after a commit
-in doubt.
+A change of an item names its worker and attempt, so a lost worker that comes back changes nothing. Functions here run
+in a `database.DatabaseThread`, and may run again after an uncertain commit.
 """
 
 from __future__ import annotations
@@ -26,21 +25,22 @@ from judges.models import JudgeRun, Judgment, RunItem
 from judges.scorer import Score
 from judges.working.call_log import CallTotals, make_storable
 
-ITEMS_EACH = 25  # that one more worker is called for
-MOST_WORKERS = 16  # that are called for one run
-MOST_LOST = 10  # attempts; the item of a worker that is lost after so many fails
+ITEMS_EACH = 25  # items for each worker that is called
+MOST_WORKERS = 16  # workers that are called for one run
+MOST_LOST = 10  # attempts; an item fails if its worker is lost after this number
 LOST_TOO_OFTEN = (
-    f"It was begun {MOST_LOST} times, and the last worker that had it fell silent. It may be what ends the workers, or "
-    "another one that they had at the same time: look into their logs and at their memory before you try it again."
+    f"It was started {MOST_LOST} times, and the last worker with it stopped responding. It may crash "
+    "workers, or another item that they had at the same time does. Check their logs and their memory "
+    "before you retry."
 )
-MOST_SILENCES = 10  # silences between two calls for workers of a run that has some, or that nobody comes to
+MOST_SILENCES = 10  # longest pause between two calls for workers of a run, in JUDGE_SILENCE_SECONDS
 OPEN = Q(done_at__isnull=True, failed_at__isnull=True)
 ACTIVE = Q(paused_at=None, cancelled_at=None, finished_at=None, stopped="")
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedItem:
-    """A run item in the hands of a worker, for the ``attempt``-th time."""
+    """A run item leased to a worker, for the ``attempt``-th time."""
 
     pk: int
     attempt: int
@@ -62,19 +62,19 @@ def match_free() -> Q:
     )
 
 
-# --- taking and giving back ------------------------------------------------------------------------------------------
+# --- claim and release ------------------------------------------------------------------------------------------------
 
 
 def claim(run: int, worker: str, held: Collection[int]) -> list[LeasedItem]:
-    """Take the first free item of a run in work that is not ``held``; none when there is none.
+    """Claim the first free item of an active run that is not in ``held``, if there is one.
 
-    Returns every item that is this worker's beside those of ``held``: after a commit in doubt that may be two. What it
-    holds is not taken again, even where nobody could report for longer than a silence.
+    Returns every item of this worker that is not in ``held``: after an uncertain commit that may be two. Items in
+    ``held`` are not claimed again, even if heartbeats were impossible for longer than JUDGE_SILENCE_SECONDS.
     """
     now, found = clock.now(), match_free()
     with transaction.atomic():
-        # On PostgreSQL workers pass over what others are taking. Not as a part of the update: PostgreSQL may ask a
-        # part with a limit and locks more than once, and the update would take more than one.
+        # PostgreSQL: skip rows that other workers have locked. Not a subquery of the update: PostgreSQL may run one
+        # with a limit and locks more than once, and the update would claim more than one item.
         waiting = RunItem.objects.filter(_match_active(), found, run=run).exclude(pk__in=held).order_by("pk")
         first = _find_first(waiting.select_for_update(skip_locked=True, of=("self",)), now)
         if first is not None:
@@ -83,13 +83,13 @@ def claim(run: int, worker: str, held: Collection[int]) -> list[LeasedItem]:
             )
     mine = RunItem.objects.filter(OPEN, run=run, worker=worker).exclude(pk__in=held).order_by("pk")
     found_mine = [LeasedItem(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
-    if found_mine:  # not while the item is locked: who cancels a run locks the run first, and then its items
+    if found_mine:  # not while the item is locked: a cancellation locks the run first, and then its items
         JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=timezone.now())
     return found_mine
 
 
 def _find_first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
-    """Return the first item that can be judged. An item that ends every worker fails, or the run would never end."""
+    """Return the first item that can be judged. An item that lost MOST_LOST workers fails, so that the run can end."""
     while (item := waiting.values_list("pk", "attempt", "taken_at").first()) is not None:
         pk, attempt, taken_at = item
         if taken_at is None or attempt < MOST_LOST:
@@ -99,7 +99,7 @@ def _find_first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
 
 
 def renew(worker: str, held: Collection[int]) -> set[int]:
-    """Report that the worker lives; returns which of ``held`` are its own still."""
+    """Send a heartbeat of the worker; return those of ``held`` that are still leased to it."""
     mine = RunItem.objects.filter(OPEN, worker=worker, pk__in=held)
     if mine.update(heartbeat_at=clock.now()) == len(held):
         return set(held)
@@ -116,7 +116,7 @@ def _select_own(item: LeasedItem, worker: str) -> QuerySet[RunItem]:
 
 
 def release(item: LeasedItem, worker: str) -> None:
-    """Let the item wait again; what was asked for it is in the cache."""
+    """Let the item wait again; replies to its calls are in the cache."""
     _select_own(item, worker).update(worker="", taken_at=None, heartbeat_at=None)
 
 
@@ -125,12 +125,12 @@ def fail(item: LeasedItem, worker: str, error: str, *, passing: bool = False) ->
 
     ``passing``: a later attempt may succeed.
     """
-    said = make_storable(error) or "Something went wrong, and nothing was said about it."
+    said = make_storable(error) or "An error without a message."
     return bool(_select_own(item, worker).update(failed_at=timezone.now(), error=said[:2000], passing=passing))
 
 
 def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fingerprint: str) -> bool:
-    """Store the judgment and end the item, both or neither; False when the item is not this worker's any more."""
+    """Store the judgment and end the item, both or neither; return False if this worker has lost the item."""
     now = timezone.now()
     with transaction.atomic():
         if not _select_own(item, worker).update(done_at=now, heartbeat_at=clock.now(), error=""):
@@ -154,7 +154,7 @@ def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fing
 
 
 def build_columns(score: Score) -> dict[str, Any]:
-    """The columns of a judgment that its score fills."""
+    """Return the columns of a judgment that its score fills."""
     return {
         "verdict": None if score.verdict is None else int(score.verdict),
         "unscored": make_storable(score.unscored)[:500],
@@ -185,8 +185,8 @@ def _match_active() -> Q:
 def stop_run(run: int, reason: str, recorded: str) -> None:
     """Stop a run until its maintainer resumes it, and store the reason of the first caller.
 
-    ``reason`` may name endpoints, settings and files, and stays here; ``recorded`` is a sentence of ours that names
-    nothing: events go into evidence bundles, and nobody can take anything out of them.
+    ``reason`` may name endpoints, settings and files, and stays on this instance. ``recorded`` is a sentence of ours
+    without such names: events go into evidence bundles, and cannot be removed from them.
     """
     with transaction.atomic():
         row = _lock_run(run)
@@ -195,10 +195,10 @@ def stop_run(run: int, reason: str, recorded: str) -> None:
 
 
 def finish_run(run: int) -> bool:
-    """Finish a run without open items; return True if this call did. The event has the digest of what judges said.
+    """Finish a run without open items; return True if this call did. The event has the digest of all outcomes.
 
     In an active run, items that failed with a temporary error are opened once more instead.
-    Asked after the commit that settled an item: of two workers with the last two, the later one sees both.
+    Called after the commit that settled an item: of two workers with the last two items, the later one sees both.
     """
     going_on = JudgeRun.objects.filter(pk=run, finished_at=None, cancelled_at=None)
     if not going_on.exists() or RunItem.objects.filter(OPEN, run=run).exists():
@@ -208,7 +208,7 @@ def finish_run(run: int) -> bool:
     )  # before the lock: all judgments are read
     with transaction.atomic():
         row = _lock_run(run)
-        if RunItem.objects.filter(OPEN, run=run).exists():  # somebody wants the failed ones tried again
+        if RunItem.objects.filter(OPEN, run=run).exists():  # a maintainer has retried the failed items
             return False
         if row.finished_at is not None or row.cancelled_at is not None:  # another worker was faster
             return False
@@ -216,7 +216,7 @@ def finish_run(run: int) -> bool:
             return False
         row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
         row.save(update_fields=["finished_at", "paused_at", "stopped"])
-        if not count_outcomes(run).items() <= said.items():  # somebody did, and they have been
+        if not count_outcomes(run).items() <= said.items():  # failed items were retried and have ended since
             said = build_end_payload(row)
         append(row.submission, "judge_run_finished", **said)
     return True
@@ -235,7 +235,7 @@ def _reopen_failed_items(run: JudgeRun) -> bool:
 
 
 def _lock_run(run: int) -> JudgeRun:
-    """The run with its submission, locked in the order of all locks: the submission, then the run."""
+    """Return the run with its submission, locked in the order of all locks: the submission, then the run."""
     submission = lock_submission(JudgeRun.objects.values_list("submission_id", flat=True).get(pk=run))
     row = JudgeRun.objects.select_for_update(no_key=True, of=("self",)).select_related("judge").get(pk=run)
     row.submission = submission
@@ -266,9 +266,9 @@ def count_outcomes(run: int) -> dict[str, Any]:
 
 
 def claim_idle_runs() -> list[int]:
-    """The runs that have work and too few living workers, and whose workers were not called for a while.
+    """Return the runs that have work and too few active workers, and whose workers were not called for a while.
 
-    A run whose last item was settled by a worker that died before it could end the run has work, too.
+    A run also has work if its last item was settled by a worker that died before it could finish the run.
     """
     open_items = RunItem.objects.filter(OPEN, run=OuterRef("pk"))
     late = Q(called_at__isnull=True) | Q(called_at__lt=compute_silence_limit())
@@ -292,10 +292,10 @@ def _match_unchanged(run: JudgeRun) -> QuerySet[JudgeRun]:
 
 
 def _needs_workers(run: JudgeRun) -> bool:
-    """Return True if workers are to be called for a run now.
+    """Return True if workers should be called for a run now.
 
-    Messages wait where nobody takes them: while nobody is at a run, each call waits twice as long as the one before
-    it, from one silence to `MOST_SILENCES`; where some are at it and more could be, the others may be busy elsewhere.
+    Messages stay in the queue if no worker takes them. So without active workers, each pause is twice as long as the
+    last one, from one silence to `MOST_SILENCES`. With too few, it is `MOST_SILENCES`: the others may be busy.
     """
     items, silence = RunItem.objects.filter(run=run), timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
     living = items.filter(OPEN, heartbeat_at__gte=compute_silence_limit()).values("worker").distinct().count()
@@ -312,10 +312,10 @@ def _needs_workers(run: JudgeRun) -> bool:
 
 
 def collect_outcomes(run: int) -> list[dict[str, Any]]:
-    """Every judgment of a run and every item that failed, by task id and repetition.
+    """Return every judgment of a run and every item that failed, by task id and repetition.
 
-    Keys and values are those of judges/judgments.jsonl in an evidence bundle. Reasons are left out: addresses are taken
-    out of them on the way, and what counts as one may change, while this may not.
+    Keys and values are those of judges/judgments.jsonl in an evidence bundle. Reasons are omitted: the export removes
+    addresses from them, and the rules for addresses may change, but this result must not change.
     """
     made = Judgment.objects.filter(item__run=run).order_by()
     judged = made.values_list("trajectory__task__external_id", "repetition", "verdict", "score", "made_at")

@@ -1,8 +1,8 @@
-"""The limits that all workers share, in the database, and the budget of a run.
+"""Rate limits that all workers share, in the database, and the budget of a run.
 
-Limits are token buckets, as endpoints keep them: a full minute's worth may go at once, then it refills evenly. A
-caller takes its share at once and is told how long to wait until it is there, so nobody polls, and each worker has at
-most one share that it still waits for: they take turns, and a killed worker leaves at most one unused.
+Limits are token buckets, as at endpoints: the amount of a full minute may be used at once, then it refills evenly. A
+caller takes its share at once and gets the time to wait until it is available, so workers do not poll. Each worker
+waits for at most one share: workers take turns, and a killed worker leaves at most one share unused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from annotation import clock as database_clock
 from judges.llm import BudgetSpent
 from judges.models import ModelTerms, RateWindow
 
-REFRESH = 2.0  # seconds between two looks at what all workers have paid
-LOOK = 1.0  # seconds between two looks for a hold where there are no limits
+REFRESH = 2.0  # seconds between two reads of the total cost of all workers
+LOOK = 1.0  # seconds between two checks for a hold if there are no limits
 LONGEST_RETRY = 5.0  # seconds between two attempts to reach the database
 AWAY = (OSError, DatabaseError)
 
@@ -36,22 +36,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """Requests and tokens a minute; 0 is no limit."""
+    """Requests and tokens per minute; 0 means no limit."""
 
     requests: int = 0
     tokens: int = 0
 
     def list_amounts(self, tokens: float) -> dict[str, tuple[int, float]]:
-        """What one call takes: the limit and the amount, by the name of the bucket."""
+        """Return the limit and the amount of one call, by name of the bucket."""
         both = {"requests": (self.requests, 1.0), "tokens": (self.tokens, float(tokens))}
         return {name: pair for name, pair in both.items() if pair[0]}
 
 
 class Budget:
-    """What a run may pay, over all its workers; they go over it by the calls in flight at most.
+    """Budget of a run over all its workers; calls in flight can exceed it.
 
-    ``paid`` sums up in the database; it is asked every REFRESH seconds, and always before a call is refused. In
-    between, `pay` counts what this worker pays.
+    ``paid`` sums the cost in the database; it is called every REFRESH seconds, and always before a call is refused. In
+    between, `pay` adds the cost of this worker.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Budget:
         self._turn = asyncio.Lock()
 
     def owe(self, cost: Decimal | None) -> None:
-        """A reply has come; call this at once, and `pay` when its row is written: no look may miss it meanwhile."""
+        """Count a reply at once, until `pay` counts its written row: no check may miss it in between."""
         self._owed += cost or Decimal(0)
 
     def pay(self, cost: Decimal | None) -> None:
-        """A call was paid for; call this once its row is written."""
+        """Count the cost of a call; to be called when its row is written."""
         self._own += cost or Decimal(0)
 
     async def check(self) -> None:
@@ -86,7 +86,7 @@ class Budget:
         return self._looked is None or self._clock() - self._looked >= REFRESH
 
     async def _refresh(self) -> None:
-        # What is paid while the database sums up may count twice until the next look, and never not at all.
+        # Cost that is paid while the database sums may count twice until the next refresh, but is never missed.
         before = self._own
         self._known = await self._paid()
         self._own -= before
@@ -94,7 +94,7 @@ class Budget:
 
 
 class SharedGate:
-    """`llm.Gate` for one worker; ``name`` tells the endpoint and the model that the limits are about.
+    """`llm.Gate` for one worker; ``name`` identifies the endpoint and the model of the limits.
 
     ``clock`` (Unix time) and ``sleep`` are for tests.
     """
@@ -130,7 +130,7 @@ class SharedGate:
         try:
             await self._buckets.take({"tokens": (self._limits.tokens, float(used - estimated))})
         except AWAY as error:
-            log.warning("The limit of tokens could not be corrected: %s", error)
+            log.warning("The token limit could not be corrected: %s", error)
 
     async def hold(self, seconds: float) -> None:
         self._held_until = max(self._held_until, self._clock() + seconds)
@@ -144,7 +144,7 @@ class SharedGate:
             await self._buckets.close()
 
     async def _wait(self, first: Callable[[], Awaitable[float]]) -> None:
-        """Wait as the buckets say, and as long as a hold that came meanwhile."""
+        """Wait for the time that the buckets state, and for a hold that started meanwhile."""
         await self._check_budget()
         seconds = await self._ask_buckets(first)
         while seconds > 0:
@@ -157,7 +157,7 @@ class SharedGate:
             await self._budget.check()
 
     async def _ask_buckets(self, ask: Callable[[], Awaitable[float]]) -> float:
-        """Repeat until the database answers: without an answer calls would go over the limit."""
+        """Repeat until the database answers: without an answer calls would exceed the limit."""
         delay = 0.1
         while True:
             try:
@@ -166,16 +166,16 @@ class SharedGate:
                 if not self._limits.list_amounts(0):
                     return 0.0
                 if delay == 0.1:
-                    log.warning("No call is made while the limits are out of reach: %s", error)
+                    log.warning("Calls are paused while the limits cannot be read: %s", error)
                 await self._sleep(delay)
                 delay = min(delay * 2, LONGEST_RETRY)
             else:
                 if delay > 0.1:
-                    log.warning("The limits are within reach again.")
+                    log.warning("The limits can be read again.")
                 return answer
 
     async def _remaining_hold(self) -> float:
-        """What is left of a hold: of our own at once, of another worker's within a second."""
+        """Return the remaining seconds of a hold: our own at once, another worker's within LOOK seconds."""
         now = self._clock()
         if now < self._looked or now - self._looked >= LOOK:
             self._looked = now
@@ -184,9 +184,9 @@ class SharedGate:
 
 
 class Buckets:
-    """The buckets of one endpoint and model in the database, each change one transaction in a thread of their own.
+    """The buckets of one endpoint and model in the database; each change is one transaction in a separate thread.
 
-    Every method may raise one of AWAY; times are in seconds. ``clock`` is Unix time, the database's without it.
+    Every method may raise one of AWAY; times are in seconds. ``clock`` returns Unix time; default: the database's.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] | None = None) -> None:
@@ -194,9 +194,9 @@ class Buckets:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="limits")
 
     async def take(self, wanted: dict[str, tuple[int, float]]) -> float:
-        """Take amounts from buckets; return how long to wait until they are there. Negative amounts are given back.
+        """Take amounts from buckets; return how long to wait until they are available. Negative amounts are put back.
 
-        More than the whole bucket is there when the bucket is full; the next caller waits for the rest.
+        More than the whole bucket is available when the bucket is full; the next caller waits for the rest.
         """
         return await self._run(lambda: self._take_all(wanted))
 
@@ -233,19 +233,19 @@ class Buckets:
         return max(0.0, row.at - now) if row else 0.0
 
     def _lock_rows(self, full: dict[str, float], now: float) -> dict[str, RateWindow]:
-        """The rows of these buckets, made and full where there are none yet."""
+        """Lock and return the rows of these buckets; create missing ones as full."""
         names = {f"{self._name}:{name}": name for name in full}
         found = RateWindow.objects.select_for_update().filter(name__in=names).order_by("name")
         rows = {names[row.name]: row for row in found}
         if len(rows) == len(full):
             return rows
         missing = [RateWindow(name=row, left=full[name], at=now) for row, name in names.items() if name not in rows]
-        RateWindow.objects.bulk_create(missing, ignore_conflicts=True)  # another worker may be making them too
+        RateWindow.objects.bulk_create(missing, ignore_conflicts=True)  # another worker may create them too
         return self._lock_rows(full, now)
 
 
 def _take_from_row(row: RateWindow, limit: float, amount: float, now: float) -> float:
-    """Take an amount from a bucket; return the seconds until it is there."""
+    """Take an amount from a bucket; return the seconds until it is available."""
     at = max(now, row.at)
     left = min(limit, row.left + (at - row.at) * limit / 60)
     row.left, row.at = min(limit, left - amount), at
@@ -253,7 +253,7 @@ def _take_from_row(row: RateWindow, limit: float, amount: float, now: float) -> 
 
 
 def _run_reconnected(work: Callable[[], T]) -> T:
-    """Do it; a connection that was lost is opened again by the next one."""
+    """Run ``work``; after a database error close the connections, so that the next call opens new ones."""
     try:
         return work()
     except DatabaseError:

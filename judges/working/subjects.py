@@ -23,7 +23,7 @@ from judges.llm import CallFailed, ImageRef
 from judges.models import Expectation
 from judges.scorer import Expected, StoredFile, Subject
 
-AT_ONCE = 500  # trajectories that are held in memory together where many are read
+AT_ONCE = 500  # trajectories in memory at once
 
 
 def load_subject(trajectory: Trajectory) -> Subject:
@@ -31,9 +31,9 @@ def load_subject(trajectory: Trajectory) -> Subject:
 
 
 def load_subjects(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
-    """Pairs of a trajectory's key and its subject, in the order given; five queries for each `AT_ONCE`.
+    """Yield pairs of a trajectory's key and its subject, in the given order; five queries for each `AT_ONCE`.
 
-    A trajectory that is not there is left out.
+    A trajectory that does not exist is omitted.
     """
     for start in range(0, len(trajectory_pks), AT_ONCE):
         chosen = trajectory_pks[start : start + AT_ONCE]
@@ -71,7 +71,7 @@ def _build_subject(trajectory: Trajectory) -> Subject:
 
 
 def _select_expectations(trajectory: Trajectory) -> dict[str, Expected]:
-    """The newest version of each kind; one that was withdrawn is none."""
+    """Return the newest version of each kind, without withdrawn ones."""
     newest = {row.kind: row for row in trajectory.task.expectations.all()}
     return {kind: Expected(kind, row.version, row.digest, row.text) for kind, row in newest.items() if row.text}
 
@@ -120,7 +120,7 @@ def _build_step(step: Step) -> StepRecord:
 
 
 class StoredImages:
-    """`llm.Images`: the judge-ready JPEG that the import has made, read in a thread of its own."""
+    """`llm.Images` that reads the judge-ready JPEG created by the import, in a separate thread."""
 
     async def load(self, image: ImageRef) -> bytes:
         try:
@@ -128,5 +128,5 @@ class StoredImages:
         except (*screenshots.STORE_ERRORS, screenshots.ScreenshotError) as error:
             says = " ".join(str(error).split())
             raise CallFailed(
-                f"The picture {image.digest[:12]} could not be read from the image store: {says}"
+                f"The screenshot {image.digest[:12]} could not be read from the image store: {says}"
             ) from error

@@ -36,17 +36,17 @@ from judges.working.subjects import StoredImages, load_subjects
 
 LOOK = 2.0  # seconds between two checks of the run's state
 LONGEST_BEAT = 10.0  # seconds between two heartbeats
-COULD_NOT_BEGIN = "A judge worker could not begin."  # the reason in the event, which is part of evidence bundles
-BUDGET_SPENT = "The budget is spent, or cannot be kept."
+COULD_NOT_BEGIN = "A judge worker could not start."  # the reason in the event, which is part of evidence bundles
+BUDGET_SPENT = "The budget is spent, or its use cannot be measured."
 
 logger = logging.getLogger(__name__)
 
 
 def work(run_pk: int, worker: str, *, seconds: float, stop_at: Collection[signal.Signals] = ()) -> bool:
-    """Judge items of a run until none is left or ``seconds`` have passed; True when there may be more to do.
+    """Judge items of a run until none is left or ``seconds`` have passed; return True if more may be left.
 
-    Runs an event loop of its own. At one of the signals ``stop_at`` it ends as soon as the calls that are on their way
-    have their replies. Raises what the database raises when it stays away; nothing is lost then.
+    Runs its own event loop. At one of the signals ``stop_at`` it ends as soon as the calls in flight have their
+    replies. Raises the database's error if the database stays unavailable; nothing is lost then.
     """
     with DatabaseThread() as database:
         return asyncio.run(_work(database, run_pk, worker, time.monotonic() + seconds, stop_at))
@@ -61,8 +61,8 @@ async def _work(
         run, ready, endpoint = await database.run(_load, run_pk)
     except RunRefused as reason:
         logger.warning("Run %s waits: %s", run_pk, reason)
-        # The machine on which the run was started may have all that is missing on this one.
-        await database.run(leases.stop_run, run_pk, f"A judge worker could not begin: {reason}", COULD_NOT_BEGIN)
+        # The machine on which the run was started may have everything that this one lacks.
+        await database.run(leases.stop_run, run_pk, f"A judge worker could not start: {reason}", COULD_NOT_BEGIN)
         return False
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
     gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget)
@@ -86,14 +86,14 @@ async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
 
 
 def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
-    """Raises RunRefused where this machine cannot build the judge, or its endpoint is not set up."""
+    """Load a run; raise RunRefused if this machine cannot build its judge, or the endpoint is not configured."""
     run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
     endpoint = find_endpoint(run.judge)
     return run, prepare(run.judge), endpoint
 
 
 def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
-    """A budget with the current limit of the run: a worker that started with a lower one must not stop it again."""
+    """Return a budget that follows the limit of the run: a worker that started with a lower one must not stop it."""
 
     async def paid() -> Decimal:
         spent, now = await database.run(call_log.load_spending, run)
@@ -106,7 +106,7 @@ def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
 
 @dataclass(slots=True)
 class _Worker:
-    """The items that one worker holds, each in a task of its own; ``settling`` ones must not be dropped."""
+    """The items leased to one worker, each in its own task; ``settling`` ones must not be dropped."""
 
     database: DatabaseThread
     run: JudgeRun
@@ -119,7 +119,7 @@ class _Worker:
     settling: set[int] = field(default_factory=set)
 
     async def work(self, until: float, stop_at: Collection[signal.Signals]) -> None:
-        """Returns when nothing is held any more; raises a group with one of AWAY when the database stays away."""
+        """Judge items until none is leased; raise a group with one of AWAY if the database stays unavailable."""
         async with asyncio.TaskGroup() as group:
             taking = group.create_task(self._claim_items(group, until))
             watching = group.create_task(self._watch(taking, until))
@@ -127,16 +127,16 @@ class _Worker:
                 await asyncio.wait([taking])
                 while self.tasks:
                     await asyncio.wait(self.tasks.values())
-                await self.client.finish()  # what is on its way is paid for: nobody shall ask for it again
+                await self.client.finish()  # calls in flight are paid for: they must not be repeated
             watching.cancel()
         await self.database.run(leases.release_all, self.run.pk, self.worker)
 
     def _stop(self, taking: asyncio.Task[None]) -> None:
-        """The worker is to end: begin nothing more, and drop what is not on its way to the endpoint."""
+        """Stop the worker: start no more items, and drop everything except calls in flight."""
         taking.cancel()
         self._drop(set(self.tasks))
 
-    # --- taking ----------------------------------------------------------------------------------------------------
+    # --- claiming --------------------------------------------------------------------------------------------------
 
     async def _claim_items(self, group: asyncio.TaskGroup, until: float) -> None:
         while time.monotonic() < until:
@@ -149,7 +149,7 @@ class _Worker:
             if not taken:
                 if not held:
                     return
-                # The last task to end may open failed items again, even before this answer came.
+                # The last task to end may open failed items again, even before this result arrived.
                 if self.tasks:
                     await asyncio.wait(self.tasks.values(), return_when=asyncio.FIRST_COMPLETED)
                 continue
@@ -161,7 +161,7 @@ class _Worker:
         calls = ItemCallLog(
             item.pk, item.attempt, sample, self.database, self.ready.terms, self.budget, self.former_endpoint
         )
-        # Made here, since `wait_for_room` counts it from now on: else all items would begin before the first one asks.
+        # Created here, so that `wait_for_room` counts it: otherwise all items would start before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
         self.tasks[item.pk] = task
         task.add_done_callback(partial(self._forget, item.pk))
@@ -190,7 +190,7 @@ class _Worker:
         lost = held - await self.database.run(leases.renew, self.worker, held)
         lost &= set(self.tasks)  # some have ended meanwhile
         if lost - self.settling:
-            logger.warning("Run %s: others have %s of our items.", self.run.pk, len(lost - self.settling))
+            logger.warning("Run %s: other workers have %s of our items.", self.run.pk, len(lost - self.settling))
         self._drop(lost)
 
     def _drop(self, items: set[int]) -> None:
@@ -213,10 +213,10 @@ class _Worker:
     async def _settle(self, item: LeasedItem, score: Score, calls: ItemCallLog) -> None:
         said = (item, self.worker, score, calls.totals, self.run.judge.fingerprint)
         if not await self.database.run(leases.settle, *said):
-            logger.warning("Run %s: item %s is settled, or held, by somebody else.", self.run.pk, item.pk)
+            logger.warning("Run %s: item %s is settled or leased by another worker.", self.run.pk, item.pk)
 
     async def _handle_failure(self, item: LeasedItem, error: Exception) -> None:
-        """No judgment: the item failed or waits, and never is that a verdict."""
+        """Fail or release the item: an error never becomes a verdict."""
         if isinstance(error, AWAY):
             raise error
         self.settling.add(item.pk)
@@ -226,15 +226,15 @@ class _Worker:
             return
         said = str(error)
         if not isinstance(error, CallFailed):
-            logger.error("Run %s: item %s failed on our side.", self.run.pk, item.pk, exc_info=error)
-            said = f"This failed on our side, and is in the log of the worker: {type(error).__name__}: {error}"
+            logger.error("Run %s: item %s failed on the server.", self.run.pk, item.pk, exc_info=error)
+            said = f"Server error; the worker's log has the details: {type(error).__name__}: {error}"
         passing = isinstance(error, CallFailed) and error.passing
         await self.database.run(partial(leases.fail, passing=passing), item, self.worker, said)
 
 
 @contextmanager
 def _handle_signals(numbers: Collection[signal.Signals], stop: Callable[[], None]) -> Iterator[None]:
-    """Call ``stop`` when one of these signals comes; outside of a main thread, where none comes, do nothing."""
+    """Call ``stop`` at one of these signals; do nothing outside the main thread, since only that one gets signals."""
     loop = asyncio.get_running_loop()
     listening = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in numbers if listening}

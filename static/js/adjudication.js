@@ -94,7 +94,7 @@ document.addEventListener("submit", async (event) => {
   try {
     const answer = await fetch(event.target.action, { method: "POST", headers: { "HX-Request": "true" }, body, signal: AbortSignal.timeout(PATIENCE) });
     if (answer.redirected) throw new Error("Not sent: sign in again first.");
-    if (!answer.ok) throw new Error(answer.status === 400 ? "Not sent: say what it is." : `Not sent (${answer.status}).`);
+    if (!answer.ok) throw new Error(answer.status === 400 ? "Not sent: enter a description." : `Not sent (${answer.status}).`);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     place.replaceChildren(...page.querySelector("[data-reports]").children);
     const sent = place.querySelector(`[data-kind="${kind}"]`);
@@ -125,5 +125,5 @@ document.addEventListener("keydown", (event) => {
   if (event.key !== "l" || event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !labels) return;
   event.preventDefault();
   labels.open = !labels.open;
-  announce(labels.open ? "The labels are shown." : "The labels are folded.");
+  announce(labels.open ? "Labels shown." : "Labels hidden.");
 });

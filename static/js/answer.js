@@ -42,20 +42,20 @@ export class Answer {
     const source = document.getElementById(`cited-${number}`);
     source.scrollIntoView({ block: "nearest" });
     source.focus({ preventScroll: true });
-    announce(`Page ${number} was not kept`);
+    announce(`Page ${number} was not stored`);
   }
 
   move(by) {
     const [kept, from] = [this.kept, this.wanted ?? this.current];
     const next = by > 0 ? kept.find((number) => number > from) : kept.filter((number) => number < from).at(-1);
     if (next) this.open(next);
-    else announce(kept.length ? `There is no ${by > 0 ? "later" : "earlier"} page` : "No page was kept");
+    else announce(kept.length ? `There is no ${by > 0 ? "later" : "earlier"} page` : "No page was stored");
   }
 
   turn() {
     const other = this.page.querySelector(".turn a:not([aria-current])");
     if (other) this.open(Number(other.dataset.page), other.dataset.show);
-    else announce(this.current ? "This page has only its text" : "Open a page first: j");
+    else announce(this.current ? "This page has only text" : "Open a page first: j");
   }
 
   async open(number, show = "") {

@@ -65,7 +65,7 @@ class Label {
   // Met at this step; pressed again unmet, then unclear.
   bind(number) {
     const point = this.point(number);
-    if (!point) return announce(`There is no key point ${number}`);
+    if (!point) return announce(`Key point ${number} does not exist`);
     const radios = [...point.querySelectorAll("[type=radio]")];
     const next = radios[(radios.findIndex((radio) => radio.checked) + 1) % radios.length];
     next.checked = true;
@@ -89,7 +89,7 @@ class Label {
 
   proveHere() {
     const point = document.activeElement?.closest(".point");
-    if (!point) return announce("Go to a key point first: Shift with its digit");
+    if (!point) return announce("Select a key point first: Shift and its digit");
     this.here(point.querySelector(".at input"));
     return announce(`Key point ${point.dataset.point} is proved by step ${this.viewer.index}`);
   }
@@ -155,7 +155,7 @@ class Label {
 
   toPoint(number) {
     const point = this.point(number);
-    if (!point) return announce(`There is no key point ${number}`);
+    if (!point) return announce(`Key point ${number} does not exist`);
     return this.to(point.querySelector(":checked") ?? point.querySelector("input"));
   }
 
@@ -394,7 +394,7 @@ document.addEventListener("submit", async (event) => {
     report.replaceWith("Report sent to the maintainer.");
     announce("Task reported as outdated");
   } catch {
-    problem.textContent = "It could not be sent: say what is outdated, or try again.";
+    problem.textContent = "Not sent: enter what is outdated, or try again.";
   }
 });
 

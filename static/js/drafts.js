@@ -157,7 +157,7 @@ export class Drafts {
     fill(this.form, kept.fields);
     // This page may have been rendered before a save of the earlier one.
     this.adopt(Math.max(kept.version, this.version));
-    if (!kept.saved) this.say(`Restored what was not saved: ${clock(kept.at)}`);
+    if (!kept.saved) this.say(`Restored unsaved text from ${clock(kept.at)}`);
     this.saving.changed();
     if (kept.key !== this.copy.key) this.copy.remove(kept.key);
   }
@@ -248,7 +248,7 @@ export class Drafts {
     const said = answer.said?.message ?? answer.said?.detail;
     if (again) {
       const reason = answer.status ? said ?? trouble(answer) : REASONS[trouble(answer)];
-      const then = trouble(answer) === "signed out" ? "It is submitted when you have signed in" : "It is submitted automatically when this works again";
+      const then = trouble(answer) === "signed out" ? "It will be submitted after you sign in" : "It will be submitted automatically when this works again";
       return this.say(`Not submitted yet: ${reason}. What you typed is saved in this browser. ${then}, unless you change it. `, "error");
     }
     const reason = said ?? `the server has refused it (${answer.status}). What you typed is saved in this browser.`;

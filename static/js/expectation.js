@@ -58,13 +58,13 @@ function restore() {
   if (hasArrived(kept, start.text ?? "")) { copy.removeAll(); return; }
   if (different(kept.fields, start).length === 0) return;
   const back = document.createElement("button");
-  Object.assign(back, { type: "button", className: "small", textContent: "Take what is kept on the server" });
+  Object.assign(back, { type: "button", className: "small", textContent: "Use the version on the server" });
   back.onclick = () => { fill(form, start); copy.removeAll(); said.hidden = true; changed(); };
   const newer = kept.version !== form.elements.after.value;
   const after = form.elements.after.value;
   fill(form, kept.fields);
   form.elements.after.value = after;
-  say(`Restored what was not saved.${newer ? " Somebody has written a newer version since: look at it before you keep yours." : ""} `, back);
+  say(`Restored unsaved text.${newer ? " There is a newer version by now: view it before you save yours." : ""} `, back);
   number();
   window.addEventListener("load", changed, { once: true }); // htmx listens by then
 }

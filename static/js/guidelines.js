@@ -30,7 +30,7 @@ export class Panel {
   toggle() {
     if (this.open) return this.close();
     this.panel.hidden = false;
-    return this.announce("Guidelines are open beside the picture; Shift G searches them, Escape closes them");
+    return this.announce("Guidelines opened beside the screenshot; Shift G searches them, Escape closes them");
   }
 
   search() {

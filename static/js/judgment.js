@@ -19,7 +19,7 @@ function badge({ relevance, kept, same }) {
   made.title = [
     relevance ? `relevance ${relevance} of 5` : "without a score of its own",
     kept ? "shown for the verdict" : "not shown for the verdict",
-    ...(same ? [`the same picture as step ${same}`] : []),
+    ...(same ? [`the same screenshot as step ${same}`] : []),
   ].join(", ");
   const spoken = document.createElement("span");
   spoken.className = "sr";

@@ -4,7 +4,7 @@ import { copiesOf, isSaved } from "./typed.js";
 
 document.querySelector("[data-sign-out]")?.addEventListener("submit", (event) => {
   const copies = copiesOf(event.target.dataset.signOut);
-  const question = "Something that you typed is not saved yet, and is lost when you sign out. Sign out?";
+  const question = "Some of your text is not saved yet and will be lost if you sign out. Sign out?";
   if (!copies.every(isSaved) && !window.confirm(question)) event.preventDefault();
   else copies.forEach((key) => localStorage.removeItem(key));
 });

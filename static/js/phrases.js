@@ -33,7 +33,7 @@ export class Phrases {
   open() {
     this.back = document.activeElement;
     if (!this.visited) this.field.setSelectionRange(this.field.value.length, this.field.value.length);
-    this.keeper.textContent = this.selected ? "Keep the selected words as a phrase" : "Keep the reasoning as a phrase";
+    this.keeper.textContent = this.selected ? "Save the selected words as a phrase" : "Save the reasoning as a phrase";
     this.show(true);
     (this.items[0] ?? this.keeper).focus();
   }
@@ -66,7 +66,7 @@ export class Phrases {
     if (!digit) return;
     event.preventDefault();
     if (this.items[digit - 1]) this.insert(this.items[digit - 1]);
-    else announce(`There is no phrase ${digit}`);
+    else announce(`Phrase ${digit} does not exist`);
   }
 
   inMenu(event) {
@@ -94,7 +94,7 @@ export class Phrases {
       this.status.textContent = problem || "Kept.";
       if (phrases) this.fill(phrases);
     } catch {
-      this.status.textContent = "It could not be kept: the server cannot be reached.";
+      this.status.textContent = "Not saved: the server cannot be reached.";
     }
   }
 

@@ -64,7 +64,7 @@ export class Picture {
     this.apply();
     const now = point.matrixTransform(this.svg.getScreenCTM());
     this.shot.scrollBy(now.x - atX, now.y - atY);
-    this.say(this.scale === null ? "The picture fits" : `${this.percent()}`);
+    this.say(this.scale === null ? "The screenshot fits" : `${this.percent()}`);
   }
 
   percent() { return `${Math.round(this.scale * 100)} %`; }
@@ -130,7 +130,7 @@ export class Picture {
     this.marks = !this.marks;
     remember("marks", this.marks);
     this.shot.classList.toggle("unmarked", !this.marks);
-    this.say(this.marks ? "Marks are shown" : "Marks are hidden");
+    this.say(this.marks ? "Marks shown" : "Marks hidden");
     this.buttons();
   }
 
@@ -171,7 +171,7 @@ export class Picture {
     if (this.earlier) return this.swap();
     const svg = this.svg;
     const there = (await this.before())?.querySelector(".shot svg");
-    if (!there || !svg || svg !== this.svg) return this.say("There is no picture before to compare with");
+    if (!there || !svg || svg !== this.svg) return this.say("There is no previous screenshot to compare with");
     const image = there.querySelector("image");
     const [width, height] = ["width", "height"].map((side) => image.getAttribute(side));
     this.earlier = drawn("g", { class: "earlier" });
@@ -179,7 +179,7 @@ export class Picture {
     this.earlier.append(drawn("image", { href: image.getAttribute("href"), width, height }));
     svg.querySelector("image").after(this.earlier);
     this.stage.dataset.shows = "before";
-    this.say("The picture before is shown");
+    this.say("Previous screenshot shown");
     if (!still) this.timer = setInterval(() => this.swap(), BEAT);
     this.buttons();
   }
@@ -187,7 +187,7 @@ export class Picture {
   swap() {
     const hidden = this.earlier.classList.toggle("off");
     this.stage.dataset.shows = hidden ? "now" : "before";
-    if (!this.timer) this.say(hidden ? "The picture of this step is shown" : "The picture before is shown");
+    if (!this.timer) this.say(hidden ? "Screenshot of this step shown" : "Previous screenshot shown");
   }
 
   stop() {

@@ -34,7 +34,7 @@ class RedactionEditor extends HTMLElement {
 
   add() {
     if (this.all().length >= Number(this.rows.dataset.most)) {
-      this.said.textContent = `There are ${this.rows.dataset.most} boxes already.`;
+      this.said.textContent = `${this.rows.dataset.most} boxes are the limit.`;
       return null;
     }
     const row = this.querySelector("template").content.firstElementChild.cloneNode(true);

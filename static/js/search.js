@@ -66,8 +66,8 @@ export class Search {
     const address = document.querySelector("[data-search]").href;
     try {
       const answer = await fetch(`${address}&q=${encodeURIComponent(words)}`, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(PATIENCE) });
-      if (answer.redirected) throw new Error("Your session has ended: sign in again.");
-      if (!answer.ok) throw new Error(`The search did not work (${answer.status}).`);
+      if (answer.redirected) throw new Error("Your session has ended. Sign in again.");
+      if (!answer.ok) throw new Error(`The search failed (${answer.status}).`);
       const found = await answer.text();
       if (words !== this.field.value.trim()) return;
       this.list.innerHTML = found;

@@ -59,7 +59,7 @@ export class Session {
   open() {
     this.back = document.activeElement;
     this.selection = [this.back.selectionStart, this.back.selectionEnd];
-    this.say(this.other ? "Another person has signed in in this browser. Signing in here signs them out." : "");
+    this.say(this.other ? "Another person has signed in on this browser. Signing in here signs them out." : "");
     this.dialog.showModal();
     this.form.elements.password.focus();
   }
@@ -89,18 +89,18 @@ export class Session {
       const fields = { csrfmiddlewaretoken: now.csrf, username: username.value, password: password.value, next: this.form.dataset.session };
       const answer = await this.post(this.form.action, new URLSearchParams(fields), {});
       if (answer.status === 429) return this.lockedOut(answer);
-      if (!answer.ok) return `The server has refused it (${answer.status}). Try again in a moment.`;
-      if (this.isSignIn(answer.url)) return "The password is not right.";
+      if (!answer.ok) return `The server rejected it (${answer.status}). Try again in a moment.`;
+      if (this.isSignIn(answer.url)) return "Wrong password.";
       now = await answer.json();
     }
-    if (now.person !== this.person) return "Another person was signed in. Only who typed this can go on here.";
+    if (now.person !== this.person) return "Another person signed in. Only the person who typed this text can continue here.";
     this.renew(now.csrf);
     return "";
   }
 
   lockedOut(answer) {
     const minutes = Math.ceil(Number(answer.headers.get("Retry-After")) / 60);
-    return `Too many attempts.${minutes ? ` Try again in ${minutes} minutes.` : ""} What you typed is kept.`;
+    return `Too many attempts.${minutes ? ` Try again in ${minutes} minutes.` : ""} Your text is saved.`;
   }
 
   renew(csrf) {

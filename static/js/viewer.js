@@ -207,7 +207,7 @@ export class Viewer {
 
   toUnseen() {
     const next = this.after(this.wanted, (index) => !this.seen.has(index) && index !== this.wanted);
-    if (next === null) announce("You have opened every step");
+    if (next === null) announce("All steps are opened");
     else this.go(next);
   }
 
@@ -223,10 +223,10 @@ export class Viewer {
     for (let index = from + 1; index <= this.last; index += 1) {
       const change = await this.change(index).catch(() => undefined);
       if (this.wanted !== from) return;
-      if (change === undefined) return announce("The changes cannot be fetched");
+      if (change === undefined) return announce("The changes cannot be loaded");
       if (change && change.share > this.visible) return this.go(index);
     }
-    announce("No later picture has changed visibly");
+    announce("No later screenshot has changed visibly");
   }
 
   // The first step behind ``from`` that ``fits``, from the last on to the first; null when none does.
@@ -240,11 +240,11 @@ export class Viewer {
 
   async toggleOutlines() {
     const on = this.picture.toggleOutlines();
-    if (!on) return announce("Changes are not outlined");
+    if (!on) return announce("Changes not outlined");
     const change = await this.change(this.index).catch(() => null);
     this.picture.changed(change);
-    if (!change) announce("There is no picture before to compare with");
-    else announce(change.boxes.length ? `${share(change.share)} of the picture changed` : "The picture did not change");
+    if (!change) announce("There is no previous screenshot to compare with");
+    else announce(change.boxes.length ? `${share(change.share)} of the screenshot changed` : "The screenshot did not change");
   }
 
   // Asked for in the background, when the picture is painted, by whoever has outlines on.

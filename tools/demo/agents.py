@@ -1,4 +1,4 @@
-"""The two demo agents: what they can do in a browser, how each spells its actions, and the files each leaves."""
+"""The two demo agents: their actions in a browser, how each writes its actions, and the files that each saves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LEADS_AWAY = "e => Boolean(e.closest('a, button') || e.hasAttribute('onchange')
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the agent saw (``image``: PNG bytes as taken), thought and did; ``url`` is that of the page seen."""
+    """A step of the agent: screenshot (``image``: PNG bytes as taken), thought, action; ``url`` is that of the page."""
 
     action: str
     thought: str
@@ -31,7 +31,7 @@ class Moment:
 
 
 def compressed(image: bytes, kind: str) -> bytes:
-    """A screenshot in a palette of few colours as PNG, or lossless as WebP."""
+    """Return a screenshot with a palette of few colours, as PNG or as lossless WebP."""
     out = io.BytesIO()
     few = Image.open(io.BytesIO(image)).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
     if kind == "png":
@@ -46,7 +46,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 class Agent:
-    """Acts with the mouse at true coordinates and keeps a `Moment` per action; subclasses spell and save."""
+    """An agent that uses the mouse at true coordinates and records a `Moment` per action; subclasses write files."""
 
     name: str
 
@@ -57,7 +57,7 @@ class Agent:
         self.claim = ""
 
     def click(self, target: Locator, what: str, thought: str, *, failed: bool = False) -> None:
-        """Click the middle of ``target``, which must be in view; ``failed``: nothing came of it."""
+        """Click the middle of ``target``, which must be in view; ``failed``: the click had no effect."""
         x, y = self._middle(target)
         self._remember(self.spell_click(x, y, what), thought, failed=failed)
         if target.evaluate(_LEADS_AWAY):
@@ -74,7 +74,7 @@ class Agent:
         self.page.keyboard.type(text)
 
     def enter(self, thought: str) -> None:
-        """Press the Enter key in a search field and wait for the page that comes."""
+        """Press the Enter key in a search field and wait for the next page."""
         self._remember(self.spell_key("Enter"), thought)
         with self.page.expect_navigation():
             self.page.keyboard.press("Enter")
@@ -95,7 +95,7 @@ class Agent:
         self.page.goto(url)
 
     def finish(self, answer: str, thought: str, claim: str = "SUCCESS") -> None:
-        """The last step; ``claim`` is what the agent believes of its own work."""
+        """Record the last step; ``claim`` is the agent's own statement about its success."""
         self.answer, self.claim = answer, claim
         self._remember(self.spell_finish(answer), thought, last=True)
 
@@ -148,7 +148,7 @@ class Agent:
 
 
 class Careful(Agent):
-    """Leaves Online-Mind2Web v2 files: verbose grammar, WebP screenshots, a URL on every step."""
+    """An agent with Online-Mind2Web v2 files: verbose grammar, WebP screenshots, a URL on every step."""
 
     name = "careful"
 
@@ -203,10 +203,10 @@ class Careful(Agent):
 
 
 class Hasty(Agent):
-    """Leaves Online-Mind2Web v1 files: three parallel lists, PNG screenshots, no URLs."""
+    """An agent with Online-Mind2Web v1 files: three parallel lists, PNG screenshots, no URLs."""
 
     name = "hasty"
-    # Two faults of real submissions: a picture more than there are actions, and a picture that was never written.
+    # Two faults of real submissions: one screenshot more than actions, and a screenshot that was never written.
     one_screenshot_more = frozenset({"best_rated"})
     lost_screenshot = {"booking": 3}
 
@@ -250,6 +250,6 @@ class Hasty(Agent):
 
 
 def card(page: Page, name: str) -> Locator:
-    """The card in a list that shows the product or house of exactly this name."""
+    """Return the card of the product or house with exactly this name."""
     heading = page.get_by_role("heading", name=re.compile(f"^{re.escape(name)}$"))
     return page.locator("a.card").filter(has=heading).locator("h3")

@@ -1,7 +1,7 @@
-"""Three questions to the agent Researcher, and the pages that are kept beside its answers.
+"""Three questions to the agent Researcher, and the cached pages of its answers.
 
 The answers, two to each question, are Markdown written by hand (data/answers/researcher). One page that they cite is
-not kept, on purpose.
+not cached, on purpose.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tools.demo.tasks import DemoTask
 
 AGENT = "Researcher"
 _SHOP, _STAY = "http://shop.example/", "http://stay.example/"
-_WIDTH = 800  # pixels of a kept picture; that is enough to read the largest texts
+_WIDTH = 800  # pixels of a cached screenshot; that is enough to read the largest texts
 _QUALITY = 45  # of the JPEG
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A task, and the addresses of the pages that are kept for it."""
+    """A task, and the addresses of its cached pages."""
 
     task: DemoTask
     pages: tuple[str, ...]
@@ -90,7 +90,7 @@ QUESTIONS = (DOGS, TABLETS, NIGHTS)
 
 
 def write(browser: Browser, output: Path) -> None:
-    """The kept pages into ``output``/cache, which is replaced, and the tasks into a file beside ``output``."""
+    """Write the cached pages to ``output``/cache, which is replaced, and the tasks to a file next to ``output``."""
     shutil.rmtree(output / "cache", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
     write_json(output.with_suffix(".json"), [question.task.as_json() for question in QUESTIONS])
@@ -104,7 +104,7 @@ def write(browser: Browser, output: Path) -> None:
 
 
 def _visited(browser: Browser, addresses: tuple[str, ...]) -> Iterator[tuple[str, str, bytes]]:
-    """Each address with the text of its page and a picture of it."""
+    """Yield each address with the text and a screenshot of its page."""
     context = browser.new_context(viewport=VIEWPORT, locale="en-US", timezone_id="UTC")  # type: ignore[arg-type]
     page = context.new_page()
     for address in addresses:
@@ -114,7 +114,7 @@ def _visited(browser: Browser, addresses: tuple[str, ...]) -> Iterator[tuple[str
 
 
 def small(image: bytes, width: int) -> bytes:
-    """A screenshot as a JPEG of this width."""
+    """Return a screenshot as a JPEG of this width."""
     full = Image.open(io.BytesIO(image)).convert("RGB")
     out = io.BytesIO()
     size = (width, round(full.height * width / full.width))

@@ -1,4 +1,4 @@
-"""What the agent Careful does: each task to the letter, and an honest report where nobody could do it."""
+"""The agent Careful: does each task exactly, and reports honestly which tasks are impossible."""
 
 from __future__ import annotations
 

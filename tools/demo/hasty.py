@@ -1,4 +1,4 @@
-"""What the agent Hasty does: the mistakes that the criteria of the protocol are about, and some tasks right."""
+"""The agent Hasty: makes the mistakes that the criteria of the protocol describe, and does some tasks correctly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tools.demo.agents import Agent, card
 
 
 def price_range(agent: Agent) -> None:
-    """Range wider than asked."""
+    """Set a wider range than the task asks for."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Laptops"), "Laptops", "Open laptops.")
     agent.click(page.get_by_label("16 GB"), "16 GB", "Tick 16 GB.")
@@ -19,7 +19,7 @@ def price_range(agent: Agent) -> None:
 
 
 def cheapest(agent: Agent) -> None:
-    """The superlative typed as a search word."""
+    """Type the superlative as a search word."""
     page = agent.page
     search = page.get_by_placeholder("Search 42 products")
     agent.type(search, "cheapest wireless headphones", "search", "Searching is the fastest way.")
@@ -32,7 +32,7 @@ def cheapest(agent: Agent) -> None:
 
 
 def best_rated(agent: Agent) -> None:
-    """Sorted by something else, so the wrong item is in the cart."""
+    """Sort by another criterion, so the wrong item is in the cart."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Laptops"), "Laptops", "Open laptops.")
     agent.click(page.get_by_label("32 GB"), "32 GB", "Tick 32 GB.")
@@ -48,7 +48,7 @@ def best_rated(agent: Agent) -> None:
 
 
 def minimum_rating(agent: Agent) -> None:
-    """The filter is ticked and never applied."""
+    """Tick the filter but never apply it."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Tablets"), "Tablets", "Open tablets.")
     agent.select(page.get_by_label("Sort by"), "Newest first", "sort", "Sort by newest.")
@@ -57,7 +57,7 @@ def minimum_rating(agent: Agent) -> None:
 
 
 def order(agent: Agent) -> None:
-    """The form is filled and never sent."""
+    """Fill in the form but never send it."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Keyboards"), "Keyboards", "Open keyboards.")
     agent.click(card(page, "Brisk K2"), "Brisk K2", "There is the Brisk K2.")
@@ -75,7 +75,7 @@ def order(agent: Agent) -> None:
 
 
 def booking(agent: Agent) -> None:
-    """Right."""
+    """Do the task correctly."""
     page = agent.page
     agent.click(card(page, "Harbour House"), "Harbour House", "Harbour House is on the first page.")
     agent.click(page.locator("tr").filter(has_text="Double room").get_by_role("link"), "Book", "Book the double room.")
@@ -92,7 +92,7 @@ def booking(agent: Agent) -> None:
 
 
 def no_match(agent: Agent) -> None:
-    """Right, and nothing found."""
+    """Do the task correctly: the correct result is empty."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Laptops"), "Laptops", "Open laptops.")
     agent.type(page.get_by_label("Max $"), "1500", "maximum", "Maximum price.")
@@ -103,7 +103,7 @@ def no_match(agent: Agent) -> None:
 
 
 def trade_in(agent: Agent) -> None:
-    """The service is gone; a quote is made up all the same."""
+    """Invent a quote although the service has ended."""
     page = agent.page
     agent.navigate("http://shop.example/trade-in", "Trade-In should be at this address.")
     agent.click(page.get_by_role("link", name="Back to the shop"), "Back to the shop", "Not here. Back to the shop.")
@@ -116,7 +116,7 @@ def trade_in(agent: Agent) -> None:
 
 
 def group_rate(agent: Agent) -> None:
-    """Cannot be done; tries the same box again and again."""
+    """Tick the same box again and again; the task is impossible."""
     page = agent.page
     agent.click(page.get_by_role("link", name="Group rates"), "Group rates", "Open group rates.")
     agent.click(page.get_by_label("I am not a robot"), "the box", "Tick the box.")
@@ -130,7 +130,7 @@ def group_rate(agent: Agent) -> None:
 
 
 def battery(agent: Agent) -> None:
-    """An answer that no screenshot shows."""
+    """Give an answer that no screenshot shows."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Laptops"), "Laptops", "Open laptops.")
     agent.click(card(page, "Aster 14 Air"), "Aster 14 Air", "Open the Aster 14 Air.")
@@ -141,7 +141,7 @@ def battery(agent: Agent) -> None:
 
 
 def free_shipping(agent: Agent) -> None:
-    """Right, with a filter that was not needed."""
+    """Do the task correctly, with an unnecessary filter."""
     page = agent.page
     agent.click(page.locator("nav").get_by_text("Keyboards"), "Keyboards", "Open keyboards.")
     agent.click(page.get_by_label("Free shipping"), "Free shipping", "Tick free shipping.")
@@ -150,7 +150,7 @@ def free_shipping(agent: Agent) -> None:
 
 
 def house_rules(agent: Agent) -> None:
-    """Half of the answer."""
+    """Give half of the answer."""
     page = agent.page
     agent.click(card(page, "Harbour House"), "Harbour House", "Open Harbour House.")
     agent.finish("Check-out at Harbour House is until 11:30 am.", "Check-out is in the house rules.")

@@ -1,4 +1,4 @@
-"""A recorded HAR without noise: no timings, ports or addresses of the recording machine, no bodies."""
+"""Removal of noise from a recorded HAR: timings, ports and addresses of the recording machine, and bodies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RESPONSE_HEADERS = frozenset({"content-type", "location"})
 
 
 def quiet_trace(raw: dict[str, Any]) -> dict[str, Any]:
-    """HAR 1.2 with one entry a second from the sites' own date; the order of the requests is kept."""
+    """Return HAR 1.2 with one entry per second from the sites' own date, in the order of the requests."""
     entries = [_entry(index, entry) for index, entry in enumerate(raw["log"]["entries"])]
     return {"log": {"version": "1.2", "creator": {"name": "webverdict-demo", "version": "1"}, "entries": entries}}
 
@@ -50,5 +50,5 @@ def _headers(message: dict[str, Any], names: frozenset[str]) -> list[dict[str, s
 
 
 def _without_preferences(header: dict[str, str]) -> str:
-    """Accept lists differ between browser versions after the first entry."""
+    """Return the value; of Accept only the first entry, because the others differ between browser versions."""
     return header["value"].split(",")[0] if header["name"].lower() == "accept" else header["value"]

@@ -1,4 +1,4 @@
-"""What the pages of both demo sites share: a request, a reply, escaping."""
+"""Common parts of both demo sites: requests, replies, escaping."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ ASSETS = Path(__file__).parent / "assets"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request; ``values`` are the query of a GET or the form of a POST, ``cart`` the slugs in the "
-    "cookie."""
+    """One HTTP request; ``values`` are the query of a GET or the form of a POST, ``cart`` the slugs in the cookie."""
 
     method: str
     path: str
@@ -26,7 +25,7 @@ class Request:
         return self.values.get(name, [])
 
     def whole(self, name: str) -> int | None:
-        """A whole number, None when it is absent or not a number."""
+        """Return a whole number; None if it is absent or not a number."""
         text = self.one(name).strip().lstrip("$").replace(",", "")
         return int(text) if text.isdecimal() else None
 
@@ -46,7 +45,7 @@ def redirect(location: str, *headers: tuple[str, str]) -> Reply:
 
 
 def document(title: str, theme: str, body: str) -> str:
-    """A whole HTML document with the style sheet of ``theme`` (shop or stay)."""
+    """Return a complete HTML document with the style sheet of ``theme`` (shop or stay)."""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<link rel="icon" href="data:,"><link rel="stylesheet" href="/{theme}.css"></head><body>{body}</body>'
@@ -59,7 +58,7 @@ def style_sheet(theme: str) -> Reply:
 
 
 def stars(rating: float) -> str:
-    """Five stars, the filled part as wide as the rating."""
+    """Return five stars; the width of the filled part is the rating."""
     return f'<span class="stars"><i style="width:{rating * 20:.0f}%">★★★★★</i><b>★★★★★</b></span>'
 
 
@@ -69,7 +68,7 @@ def facts_table(rows: tuple[tuple[str, str], ...]) -> str:
 
 
 def field_row(name: str, label: str, value: str = "", *, kind: str = "text", hint: str = "") -> str:
-    """A labelled text field."""
+    """Return a labelled text field."""
     return (
         f'<label class="field"><span>{escape(label)}</span>'
         f'<input type="{kind}" name="{name}" value="{escape(value)}" placeholder="{escape(hint)}" '
@@ -78,7 +77,7 @@ def field_row(name: str, label: str, value: str = "", *, kind: str = "text", hin
 
 
 def choice(kind: str, name: str, value: str, label: str, *, checked: bool = False) -> str:
-    """A checkbox or radio button with its label."""
+    """Return a checkbox or radio button with its label."""
     mark = " checked" if checked else ""
     return (
         f'<label class="choice"><input type="{kind}" name="{name}" value="{escape(value)}"{mark}>'

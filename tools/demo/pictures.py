@@ -1,4 +1,4 @@
-"""Pictures of the demo sites, drawn as flat SVG shapes: small when recorded, and nobody else's."""
+"""Images of the demo sites, drawn as flat SVG shapes: small when recorded, and free of third-party rights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _INK = "#22313f"
 
 
 def _svg(width: int, height: int, body: str, fit: str = "slice") -> str:
-    """``fit`` as in SVG: meet shows all of it, slice fills the frame."""
+    """Return an SVG element; ``fit`` as in SVG: meet shows all of it, slice fills the frame."""
     return f'<svg viewBox="0 0 {width} {height}" aria-hidden="true" preserveAspectRatio="xMidYMid {fit}">{body}</svg>'
 
 
@@ -154,15 +154,15 @@ _VALLEY = (
 
 
 def product_picture(category: str, colour: str) -> str:
-    """An SVG element, 200 x 126 units."""
+    """Return an SVG element of 200 x 126 units."""
     return _svg(200, 126, _PRODUCT_SHAPES[category](colour), "meet")
 
 
 def scene(name: str) -> str:
-    """An SVG element, 400 x 240 units."""
+    """Return an SVG element of 400 x 240 units."""
     return _svg(400, 240, _SCENES[name])
 
 
 def valley() -> str:
-    """The wide picture of the booking site's first page, 1120 x 230 units."""
+    """Return the wide image of the booking site's first page, 1120 x 230 units."""
     return _svg(1120, 230, _VALLEY)

@@ -2,8 +2,8 @@
 
 Starts the demo sites, lets both agents do every task in a real Chromium, and writes tasks.json and submissions/; then
 the pages that the demo's answers cite (answers/) and the rows of the reference trajectories (reference.jsonl.gz).
-Everything but a few pixels comes out the same each time. reviews.json is written by hand, for invented people, and
-left alone.
+The result is the same each time except for a few pixels. reviews.json is written by hand, for invented people, and is
+not changed.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _FLAGS = (
 
 @contextmanager
 def recording_browser() -> Iterator[Browser]:
-    """A headless Chromium that finds the demo sites, which run as long as it does, at their own host names."""
+    """Provide a headless Chromium and the running demo sites, which it finds at their own host names."""
     path = find_chromium()
     with running_site() as port, sync_playwright() as playwright:
         rules = ", ".join(f"MAP {host} {LOCAL}:{port}" for host in SITES)
         flags = [*_FLAGS, f"--host-resolver-rules={rules}"]
-        flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # the sandbox refuses to start for root
+        flags += ["--no-sandbox"] if os.geteuid() == 0 else []  # the sandbox does not start as root
         browser = playwright.chromium.launch(executable_path=path, args=flags)
         yield browser
         browser.close()
@@ -79,7 +79,7 @@ def record_trajectory(
 
 
 def record(output: Path, names: Collection[str] | None = None) -> list[Path]:
-    """Record the tasks of these names (all when None) into ``output``; returns the folders of the trajectories."""
+    """Record the tasks of these names (None: all) into ``output``; return the folders of the trajectories."""
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / "tasks.json", [task.as_json() for task in TASKS])
     folders = []

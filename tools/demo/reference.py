@@ -1,7 +1,7 @@
-"""Three tasks of the demo's sites in the form of Multimodal-Mind2Web: a row for each step of the shortest way.
+"""Three tasks of the demo sites in the format of Multimodal-Mind2Web: a row for each step of the shortest solution.
 
-Each row has the page as cleaned HTML whose elements carry a ``backend_node_id``, the element that the step acts on
-among candidates, the operation, and a small screenshot.
+Each row has the page as cleaned HTML whose elements have a ``backend_node_id``, the target element of the step among
+candidates, the operation, and a small screenshot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUMBER = "document.querySelectorAll('*').forEach((each, index) => each.setAttri
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One step: what is done to which element, whose ``role`` and ``name`` the dataset's words have."""
+    """One step: operation and target element, with its ``role`` and ``name`` as the dataset writes them."""
 
     operation: str
     target: Locator
@@ -61,7 +61,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A task, and where its website stands in the order of the dataset."""
+    """A task, with its website and the dataset's domain and subdomain of that website."""
 
     text: str
     address: str
@@ -85,7 +85,7 @@ WAYS = (PRICE_RANGE, CHEAPEST, HOUSE)
 
 
 def acts(way: Way, page: Page) -> tuple[Act, ...]:
-    """The steps of a task; elements are looked for when their step has come."""
+    """Return the steps of a task; an element is searched for when its step is done."""
     label, link = page.get_by_label, page.locator("nav a").get_by_text
     apply = Act("CLICK", page.get_by_role("button", name="Apply filters"), "button", "Apply filters")
     if way is PRICE_RANGE:
@@ -120,7 +120,7 @@ def _card(page: Page, name: str) -> Locator:
 
 
 def write(browser: Browser, output: Path) -> None:
-    """The rows of all tasks into the file ``output``, gzipped JSON Lines without a date inside."""
+    """Write the rows of all tasks to the file ``output``, gzipped JSON Lines without a date inside."""
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for way in WAYS for row in rows(browser, way))
     output.write_bytes(gzip.compress(lines.encode(), mtime=0))
 

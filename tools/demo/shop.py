@@ -24,7 +24,7 @@ _FILTER_NAMES = ("min", "max", "memory", "rating", "brand", "stock", "shipping",
 
 
 def reply(request: Request) -> Reply:
-    """The page for ``request``; 404 for an unknown path, 410 for the service that ended."""
+    """Return the page for ``request``; 404 for an unknown path, 410 for the service that ended."""
     parts = request.path.strip("/").split("/")
     match parts:
         case [""]:

@@ -19,18 +19,18 @@ LOCAL = "127.0.0.1"
 
 
 class _ThreadingServer(ThreadingMixIn, WSGIServer):
-    """A browser opens connections ahead of need; one of them must not hold up the others."""
+    """Server with a thread per connection: browsers open connections in advance, which must not block others."""
 
     daemon_threads = True
 
 
 class _QuietHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: the recorder reports its own progress."""
+        """Log nothing: the recorder reports its own progress."""
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """WSGI: the site is chosen by the host name of the request; an unknown host gets the shop."""
+    """Serve, by WSGI, the site of the host name in the request; the shop for an unknown host."""
     path = environ["PATH_INFO"]
     if path in ("/shop.css", "/stay.css"):
         reply = style_sheet(path[1:-4])
@@ -53,7 +53,7 @@ def _request(environ: dict[str, Any]) -> Request:
 
 @contextmanager
 def running_site() -> Iterator[int]:
-    """Serve both sites on a free port of this machine; gives the port, stops at the end."""
+    """Serve both sites on a free port of this machine; yield the port, and stop at the end."""
     with make_server(LOCAL, 0, application, _ThreadingServer, _QuietHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

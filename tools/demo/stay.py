@@ -15,7 +15,7 @@ HOST = "stay.example"
 
 
 def reply(request: Request) -> Reply:
-    """The page for ``request``; 404 for an unknown path, 403 with a CAPTCHA for the group rates."""
+    """Return the page for ``request``; 404 for an unknown path, 403 with a CAPTCHA for the group rates."""
     match request.path.strip("/").split("/"):
         case [""]:
             return _home()

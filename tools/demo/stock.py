@@ -1,16 +1,16 @@
-"""What the demo shop sells and the demo booking site offers. Brands, places and numbers are invented."""
+"""Data of the demo shop and booking site. Brands, places and numbers are invented."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
 
-SITE_DATE = date(2025, 11, 3)  # the day that both sites believe it is, so that recordings can be repeated
+SITE_DATE = date(2025, 11, 3)  # the current day of both sites, so that recordings can be repeated
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One thing in the shop; ``price`` in whole dollars, ``memory`` in GB (0: does not apply)."""
+    """A product of the shop; ``price`` in whole dollars, ``memory`` in GB (0: does not apply)."""
 
     name: str
     brand: str

@@ -1,4 +1,4 @@
-"""The tasks of the demo benchmark, in the form of an Online-Mind2Web task set with key points added."""
+"""The tasks of the demo benchmark, in the format of an Online-Mind2Web task set with added key points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOP, _STAY = "http://shop.example/", "http://stay.example/"
 
 @dataclass(frozen=True, slots=True)
 class DemoTask:
-    """One task; ``name`` is the name of the scripts that do it, ``suffix`` marks a replaced task."""
+    """One task; ``name`` is the name of its scripts, ``suffix`` marks a replaced task."""
 
     name: str
     text: str
@@ -21,7 +21,7 @@ class DemoTask:
 
     @property
     def task_id(self) -> str:
-        """32 hexadecimal digits of the text's hash, then the suffix."""
+        """Return 32 hexadecimal digits of the text's hash, followed by the suffix."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32] + self.suffix
 
     @property

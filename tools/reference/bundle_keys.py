@@ -1,6 +1,6 @@
-"""Meanings of keys in the documents of an evidence bundle that their names do not tell.
+"""Meanings of keys in the documents of an evidence bundle that are not clear from their names.
 
-They are not in the schemas themselves, because every bundle has these word for word.
+They are not in the schemas themselves, because every bundle contains the exact text of these.
 """
 
 MEANINGS: dict[str, dict[str, str]] = {

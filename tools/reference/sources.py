@@ -75,14 +75,14 @@ AREAS = {
     "Exports, evidence and audits": ("evaluations/",),
 }
 Assignments = dict[str, list[tuple[int, str]]]  # the texts assigned to each variable, with their lines
-# The names of classes and functions that make a problem of a code and a message.
+# The names of classes and functions that create a problem from a code and a message.
 MAKERS = re.compile(
     r"(Problem|RowError|ScreenshotError|ArrivalFailed|Conflict|refuse|refused|refusal|problem|warn|_failed|_give_up)$"
 )
 CODE = re.compile(r"[a-z0-9…]+(_[a-z0-9…]+)*")
 
 
-# Codes that `judges.scorers.document_reader` is told by the readers of checks and rubrics.
+# Codes that the readers of checks and rubrics pass to `judges.scorers.document_reader`.
 READER_CODES = {
     "rubric_not_a_flag": "… must be true or false…",
     "rubric_text_too_long": "… must have at most … characters",
@@ -127,9 +127,9 @@ def _sources() -> Iterator[Path]:
 
 
 def _problems_in(module: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield code and message of each problem; "" for a message that is no text in the call.
+    """Yield code and message of each problem; "" for a message that is not a text in the call.
 
-    A call that makes a problem has the code and, after it, the message. Where a module makes problems of pairs, its
+    A call that creates a problem has the code and, after it, the message. If a module creates problems from pairs, its
     tuples are such pairs.
     """
     assigned = _assignments(module)

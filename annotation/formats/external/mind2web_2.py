@@ -5,8 +5,8 @@ names are the pages. Answer number n of every task goes into package n, so each 
 
 An index is ``{"https://shop.example/laptops": "web", "https://shop.example/sheet.pdf": "pdf"}``. Files are named by
 the MD5 of the address without fragment, percent-decoded, without the last slash: ``<md5>.txt`` and ``.jpg`` (text and
-image of a page) or ``<md5>.pdf``. A page without its file is left out with a warning. Empty answers, those with more
-than a million characters or not in UTF-8, and a broken index keep the task out.
+image of a page) or ``<md5>.pdf``. A page without its file is left out with a warning. A task is rejected if an answer
+is empty, has more than a million characters or is not UTF-8, or if the index is broken.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from annotation.records import PACKAGE, ImportReport, Problem
 ANSWER = re.compile(r"(?:(?P<above>.+)/)?(?P<task>[^/]+)/answer_(?P<number>[^/]*)\.md")
 NUMBER = re.compile(r"0*[1-9][0-9]{0,2}")
 CACHE = "cache"
-ANSWER_LIMIT = 4 * LONGEST_TEXT  # bytes; as many as that many characters can take
+ANSWER_LIMIT = 4 * LONGEST_TEXT  # bytes; UTF-8 has at most four for a character
 
 
 @dataclass(slots=True)
@@ -53,15 +53,15 @@ class AnsweredTask:
 
 
 def has_answers(package: Package) -> bool:
-    """Whether the package holds answers and no trajectories."""
+    """Return whether the package has answers and no trajectories."""
     names = package.names()
     return any(map(ANSWER.fullmatch, names)) and not any(name.rpartition("/")[2] == RESULT for name in names)
 
 
 def convert(package: Package, folder: Path, report: ImportReport, progress: Progress, agent: str = "") -> list[Path]:
-    """Convert as `Format` says: a package for each answer number.
+    """Write a package for each answer number; see `Format` for the arguments.
 
-    If there are several agents, the one whose folder is called ``agent`` is taken; otherwise all are refused.
+    If there are several agents, only the folder called ``agent`` is converted; without it, all are rejected.
     """
     above = _choose_agent(package, report, agent)
     if above is None:
@@ -81,8 +81,8 @@ def convert(package: Package, folder: Path, report: ImportReport, progress: Prog
 
 FORMAT = Format(
     name="mind2web-2",
-    title="answers of Mind2Web-2",
-    files="folders TASK_ID with answer_1.md, and pages in cache/, zipped",
+    title="answers for Mind2Web-2",
+    files="zipped folders TASK_ID with answer_1.md, and pages in cache/",
     recognise=has_answers,
     convert=convert,
     is_answer=True,
@@ -99,8 +99,9 @@ def _choose_agent(package: Package, report: ImportReport, agent: str) -> str | N
     if len(asked) == 1:
         return asked[0]
     says = (
-        f"There are answers of several agents: {listing([above or 'one without a folder' for above in agents])}. "
-        "Import one at a time: give the agent the name of its folder, and that one is taken."
+        "The package has answers of several agents: "
+        f"{listing([above or 'one without a folder' for above in agents])}. Import one agent at a time: "
+        "enter the name of its folder as the agent's name."
     )
     report.reject(PACKAGE, Problem("several_agents", says, "agent"))
     return None
@@ -119,13 +120,13 @@ def _find_tasks(package: Package, above: str) -> list[AnsweredTask]:
         task.pages = _find_pages(task, above, indexes)
         says = task_id_problem(task.task_id)
         if says:
-            task.problems.append(entry_problem("task_id_invalid", task.folder, f"is no task: {says}"))
+            task.problems.append(entry_problem("task_id_invalid", task.folder, f"is not a valid task: {says}"))
     return sorted(tasks.values(), key=lambda task: task.task_id)
 
 
 def _add_answer(task: AnsweredTask, name: str, number: str) -> None:
     if not NUMBER.fullmatch(number):
-        says = "has no number from 1 to 999 in its name: answer_1.md, answer_2.md and so on"
+        says = "needs a number from 1 to 999 in its name: answer_1.md, answer_2.md and so on"
         task.problems.append(entry_problem("answer_number", name, says))
     elif int(number) in task.files:
         says = f"has the same number as {printable(task.files[int(number)])}"
@@ -135,7 +136,7 @@ def _add_answer(task: AnsweredTask, name: str, number: str) -> None:
 
 
 def _find_pages(task: AnsweredTask, above: str, indexes: Iterable[str]) -> str:
-    """Return the folder of the task's pages: of the agent, or else of all agents."""
+    """Return the folder of the task's pages, of the agent or else of all agents; "" if there is no such folder."""
     agent = above.rpartition("/")[2]
     ends = (f"/{CACHE}/{agent}/{task.task_id}/index.json", f"/{CACHE}/{task.task_id}/index.json")
     found = (name for end in ends for name in sorted(indexes) if f"/{name}".endswith(end))
@@ -147,11 +148,11 @@ def _warn_of_unread_files(package: Package, above: str, tasks: list[AnsweredTask
     names = package.names()
     rest = [name for name in names if not ANSWER.fullmatch(name) and name.rpartition("/")[0] not in pages]
     if rest:
-        says = f"These files belong to no answer and were left out: {listing(rest)}."
+        says = f"These files belong to no answer and were ignored: {listing(rest)}."
         report.warn(PACKAGE, Problem("leftover_file", says, printable(rest[0], LONGEST_WHERE)))
     other = {match["above"] for name in names if (match := ANSWER.fullmatch(name))} - {above or None}
     if other:
-        says = f"Answers of other agents were left out: {listing(sorted(one or '' for one in other))}."
+        says = f"Answers of other agents were ignored: {listing(sorted(one or '' for one in other))}."
         report.warn(PACKAGE, Problem("other_agents", says))
 
 
@@ -189,7 +190,7 @@ def _read_answers(package: Package, task: AnsweredTask, report: ImportReport) ->
 
 def _read_index(package: Package, task: AnsweredTask, report: ImportReport) -> None:
     if not task.pages:
-        says = f"There is no {CACHE}/{task.task_id}/index.json, so the cited pages cannot be shown."
+        says = f"{CACHE}/{task.task_id}/index.json is missing, so the cited pages cannot be shown."
         report.warn(task.task_id, Problem("pages_missing", says, task.task_id))
         return
     name = f"{task.pages}/index.json"
@@ -205,7 +206,7 @@ def _read_index(package: Package, task: AnsweredTask, report: ImportReport) -> N
         files = cached_pages.files_of(address, kind, there)
         lost = [one for one in files if one not in there]
         if lost:
-            says = f"{printable(address, 200)} was left out: {listing(lost)} is not there."
+            says = f"{printable(address, 200)} was ignored: {listing(lost)} is missing."
             report.warn(task.task_id, Problem("page_missing", says, printable(name, LONGEST_WHERE)))
         else:
             task.index[address] = kind
@@ -222,7 +223,7 @@ def _warn_of_missing_answers(tasks: list[AnsweredTask], report: ImportReport) ->
             report.warn(task.task_id, Problem("answers_uneven", says, printable(task.folder, LONGEST_WHERE)))
 
 
-# --- packages of our own -----------------------------------------------------------------------------------------
+# --- writing of packages -----------------------------------------------------------------------------------------
 
 
 def _write_packages(package: Package, tasks: list[AnsweredTask], folder: Path, progress: Progress) -> list[Path]:

@@ -1,7 +1,7 @@
 """Version 1 of the Online-Mind2Web format: actions, thoughts and screenshots are separate lists.
 
-The format does not state which screenshot belongs to which action. Consecutive numbers that fit the actions are taken
-as they are. Others are placed by number, never renumbered, and marked as doubtful from the first that does not fit.
+The format does not state which screenshot belongs to which action. Consecutive numbers that fit the actions are used
+unchanged. Others are placed by number, never renumbered, and marked as doubtful from the first that does not fit.
 
 Layout: ``<task_id>/result.json`` and screenshots in ``<task_id>/trajectory/``, with the number of their step, from 0 or
 1, in the name. Keys of result.json: ``task_id``, ``task``, ``action_history`` (a list of texts), and optionally
@@ -47,7 +47,7 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The screenshot of each step (or None), and the first step from which that is doubtful."""
+    """The screenshot of each step (or None), and the first step from which this is doubtful."""
 
     screenshots: tuple[str | None, ...]
     doubtful_from: int | None = None
@@ -60,7 +60,7 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
     if unknown:
         missing = KEYS - document.keys()
         shown = [f"{key}{did_you_mean(key[:100], missing)}" for key in unknown[:MOST_NAMED]]
-        says = f"unknown keys were left out: {listing([*shown, *unknown[MOST_NAMED:]])}"
+        says = f"unknown keys were ignored: {listing([*shown, *unknown[MOST_NAMED:]])}"
         findings.warn("unknown_property", unknown[0], says)
     task_id, text = read_task(findings, document)
     answer = read_text(findings, document, ANSWER, nullable=True, optional=True)
@@ -89,7 +89,7 @@ def read_v1(document: dict[str, object], findings: Findings) -> TrajectoryRecord
 def align(numbered: list[tuple[int, str]], actions: int) -> Alignment:
     """Assign screenshots, sorted by number, to ``actions`` steps.
 
-    The number names the step, counted from 0, or from 1 if the first screenshot is number 1. One screenshot after the
+    The number is that of the step, from 0, or from 1 if the first screenshot is number 1. One screenshot after the
     last action is a last observation. Larger or repeated numbers cannot be step numbers: then the screenshots are
     placed in order. No screenshot is left out.
     """
@@ -126,8 +126,8 @@ def _read_thoughts(findings: Findings, document: dict[str, object], actions: int
     ]
     if len(thoughts) != actions:
         says = f"{counted(len(thoughts), 'thought')} for {counted(actions, 'action')}"
-        says += f", the last {len(thoughts) - actions} were left out" if len(thoughts) > actions else ""
-        findings.warn("thoughts_count", "thoughts", f"{says}; which belongs to which is not certain")
+        says += f", the last {len(thoughts) - actions} were ignored" if len(thoughts) > actions else ""
+        findings.warn("thoughts_count", "thoughts", f"{says}; it is uncertain which thought belongs to which action")
     return [*thoughts[:actions], *[None] * (actions - len(thoughts))]
 
 
@@ -135,14 +135,14 @@ def _read_screenshots(findings: Findings) -> list[tuple[int, str]]:
     """Return the screenshots as (number, name), sorted."""
     names = findings.folder.screenshots()
     if not any(name.startswith(f"{SCREENSHOTS}/") for name in findings.folder.files):
-        findings.problem("trajectory_missing", SCREENSHOTS, f"there is no {SCREENSHOTS}/ folder with screenshots")
+        findings.problem("trajectory_missing", SCREENSHOTS, f"the folder {SCREENSHOTS}/ is missing")
     elif not names:
         findings.problem("no_screenshots", SCREENSHOTS, f"{SCREENSHOTS}/ has no screenshots")
     numbered = []
     for name in names:
         number = FIRST_NUMBER.search(name)
         if number is None:
-            says = f"the screenshot {printable(name)} has no number in its name, so its place is unknown"
+            says = f"the screenshot {printable(name)} has no number in its name, so its step is unknown"
             findings.problem("screenshot_number", f"{SCREENSHOTS}/{name}", says)
         else:
             numbered.append((int(number[0]), name))
@@ -156,7 +156,7 @@ def _read_screenshots(findings: Findings) -> list[tuple[int, str]]:
 
 
 def _read_input_images(findings: Findings, document: dict[str, object]) -> list[str]:
-    """Return the input images that exist in the folder, and warn of others."""
+    """Return the input images that exist in the folder, and warn about others."""
     value = document.get("input_image_paths")
     if value is None:
         return []
@@ -181,7 +181,7 @@ def _warn_of_alignment(findings: Findings, aligned: Alignment, screenshots: int,
     more = " and more" if len(aligned.missing) > MOST_NAMED else ""
     says = f"{counted(screenshots, 'screenshot')} for {counted(actions, 'action')}"
     says += f", missing numbers: {', '.join(numbers)}{more}" if numbers else ""
-    says += f"; from step {aligned.doubtful_from} on it is not certain which screenshot belongs to which action"
+    says += f"; from step {aligned.doubtful_from} on it is uncertain which screenshot belongs to which action"
     findings.warn("alignment_doubtful", SCREENSHOTS, says)
 
 
@@ -211,6 +211,6 @@ def _step_warnings(findings: Findings, index: int, screenshot: str | None, align
     if screenshot is None:
         warnings.append(Problem("screenshot_missing", "The submission has no screenshot for this step.", place))
     if index >= aligned.doubtful_from:
-        says = "It is not certain that this screenshot belongs to this action."
+        says = "It is uncertain whether this screenshot belongs to this action."
         warnings.append(Problem("alignment_doubtful", says, place))
     return tuple(warnings)

@@ -1,4 +1,4 @@
-"""Version 2 of the Online-Mind2Web format: a list of step objects, no other keys, every screenshot named.
+"""Version 2 of the Online-Mind2Web format: a list of step objects, each with its screenshot, and no other keys.
 
 Layout: as version 1. Keys of result.json: ``schema_version`` (online-mind2web-v2), ``task_id``, ``task``,
 ``agent_final_answer`` (a text or null), ``reference_length`` (a whole number), ``action_history``: a list of objects
@@ -152,6 +152,6 @@ def _check_completion(findings: Findings, last: StepRecord, answer: str | None) 
     given = completion_answer(last.action)
     if answer is None or given is None:
         return
-    # A status suffix belongs to the action, yet an answer may end in the very same letters.
+    # A status suffix belongs to the action, but an answer may end with the same letters.
     if answer.split() not in (given.split(), without_status(given).split()):
         findings.problem("answer_differs", "agent_final_answer", "is not the answer after TASK_COMPLETE -> ANSWER:")

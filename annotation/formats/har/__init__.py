@@ -1,7 +1,7 @@
 """Remove the secrets from network traces (HAR 1.2).
 
 `redact` reads JSON, gzipped JSON or the zip of a Playwright trace, and writes compact JSON, with one entry in memory.
-Secrets are replaced by `REDACTED`; names and structure stay (docs/decisions/0012-secrets-in-network-traces.md).
+`REDACTED` replaces secrets; names and structure do not change (docs/decisions/0012-secrets-in-network-traces.md).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Target(Protocol):
 def redact(source: BinaryIO, name: str, target: Target) -> int:
     """Write the trace in ``source`` to ``target`` without its secrets, and return the number of entries.
 
-    The result is deterministic. Raises FormatError for other files and for those beyond the limits of `reading`, and
-    what ``source.read`` and ``target.write`` raise; ``target`` then has a part of the trace.
+    The result is deterministic. Raises FormatError for other files and for files beyond the limits of `reading`, and
+    the errors of ``source.read`` and ``target.write``. ``target`` then has a part of the trace.
     """
     count, budget = 0, Budget()
     with open_entries(source, name) as entries:
@@ -40,7 +40,7 @@ def redact(source: BinaryIO, name: str, target: Target) -> int:
 
 
 def _beginning(head: dict[str, Any]) -> bytes:
-    """Return the bytes before the entries; HAR requires version and creator, so missing ones are made up."""
+    """Return the bytes before the entries; HAR requires version and creator, so missing ones get default values."""
     known = {key: _compact(_named(head.get(key))) for key in ("creator", "browser") if key in head}
     known.setdefault("creator", _compact({"name": "unknown", "version": ""}))
     inner = b"".join(b'"' + key.encode() + b'":' + value + b"," for key, value in known.items())

@@ -1,7 +1,7 @@
 """Redact the bodies of requests and responses: forms, JSON, multipart, pages, plain texts.
 
-Only texts are stored: no images, fonts, scripts, styles or videos. A text that claims to be JSON and is not is treated
-as any other text.
+Only texts are stored: no images, fonts, scripts, styles or videos. A text that is declared as JSON but is invalid is
+treated like any other text.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from annotation.formats.har.scrubbing import (
 )
 
 LONGEST_TEXT = 8 * 2**20  # characters of one body
-MOST_VALUES = 300_000  # of a JSON body; Python keeps 60 MB for so many
+MOST_VALUES = 300_000  # of a JSON body; Python needs 60 MB for this many
 MOST_PARTS = 2_000  # of a multipart body
 LONGEST_HEAD = 4_096  # characters of the headers of a part that are searched for its name
 MOST_LINES = 100_000  # of JSON documents
-NAMING = ("name", "key", "id", "field")  # keys whose text names the `value` beside it
+NAMING = ("name", "key", "id", "field")  # keys whose text is the name of the `value` in the same object
 UNTOLD = ("", "text/plain")
-FILE_LEFT_OUT = "[file left out]"
+FILE_LEFT_OUT = "[file not stored]"
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
@@ -58,7 +58,7 @@ def is_json(kind: str) -> bool:
 
 
 def is_text(kind: str) -> bool:
-    """Whether a body of this media type is stored; "" is an unknown type."""
+    """Return whether a body of this media type is stored; "" is an unknown type."""
     if kind in NO_TEXTS:
         return False
     known = kind in ("", FORM, MULTIPART, "application/graphql", "application/x-ndjson", *PAGES)
@@ -66,7 +66,7 @@ def is_text(kind: str) -> bool:
 
 
 def decoded(text: str, encoding: str, kind: str) -> str | None:
-    """Return the text of a body, also of base64; None if it is left out."""
+    """Return the text of a body, decoded if it is base64; None if it is not stored."""
     if not is_text(kind) or len(text) > LONGEST_TEXT:
         return None
     if not encoding:
@@ -81,7 +81,7 @@ def decoded(text: str, encoding: str, kind: str) -> str | None:
 
 
 def marks(text: str) -> int:
-    """Return how many characters may begin a secret: the cost of the search."""
+    """Return the number of characters that may begin a secret, which is the cost of the search."""
     return sum(text.count(mark) for mark in ":=<&;")
 
 
@@ -121,7 +121,7 @@ def _redact_json(text: str) -> str | None:
     """Return JSON without its secrets, unchanged if it has none; None if it cannot be parsed."""
     if sum(text.count(mark) for mark in ",[{") > MOST_VALUES:
         return None
-    repeated: list[str] = []  # of a repeated key only the last value is parsed, but the text has all of them
+    repeated: list[str] = []  # only the last value of a repeated key is parsed, but the text has all of them
     try:
         document = json.loads(text, parse_constant=reject_constant, object_pairs_hook=object_maker(repeated))
         changed, document = redact_json(document)
@@ -139,7 +139,7 @@ def reject_constant(constant: str) -> None:
 def redact_json(document: Any) -> tuple[bool, Any]:
     """Return whether a JSON value has secrets, and the value without them; lists and objects are changed in place.
 
-    Under the name of a secret every text and number is replaced at any depth; true, false and null stay.
+    Under the name of a secret, every text and number is replaced at any depth; true, false and null do not change.
     """
     root: list[Any] = [document]
     changed = False
@@ -158,7 +158,7 @@ def redact_json(document: Any) -> tuple[bool, Any]:
 
 
 def _children(node: Any, hidden: bool) -> list[tuple[Any, Any, bool]]:
-    """Yield key, value, and whether the value is a secret, of an object or list."""
+    """Return key, value, and whether the value is a secret, for each item of an object or list."""
     if isinstance(node, list):
         pair = len(node) == 2 and isinstance(node[0], str) and is_secret(node[0])
         return [(index, value, hidden or (pair and index == 1)) for index, value in enumerate(node)]
@@ -191,7 +191,7 @@ def _redact_multipart(text: str, stated: str) -> str:
 
 
 def _redact_part(part: str) -> str:
-    """Redact the value of a part, or leave it out if it is a file; the headers stay."""
+    """Redact the value of a part, or omit it if it is a file; the headers do not change."""
     gap = "\r\n\r\n" if "\r\n\r\n" in part else "\n\n"
     head, found, value = part.partition(gap)
     if not found:

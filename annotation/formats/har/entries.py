@@ -1,6 +1,6 @@
 """Check one entry of a HAR and reduce it to the keys listed at the end of this module, without secrets.
 
-All other keys (initiator, web socket messages, connection numbers, extensions of browsers) may hold anything.
+All other keys (initiator, web socket messages, connection numbers, extensions of browsers) may contain anything.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from annotation.formats.har.scrubbing import (
 from annotation.records import Problem
 
 MOST_MARKS = 30_000_000  # `:=<&;` in the bodies of a trace: each may begin a secret, and costs a microsecond
-LEFT_OUT = "text left out: no JSON or text, or too long"
-# The name of a header or cookie; anything behind it is a misplaced value.
+LEFT_OUT = "text not stored: not JSON or text, or too long"
+# The name of a header or cookie; anything after it is a misplaced value.
 HEADER_NAME = re.compile(r":?[^:=;,\s]*+")
 COOKIE_NAME = re.compile(r"[^=;,\s]*+")
 URL_HEADERS = frozenset(
@@ -36,7 +36,7 @@ Keep = Callable[[Any, str], Any]
 
 
 class Budget:
-    """How much of the bodies of one trace may be stored; others are left out."""
+    """Limit of the stored bodies of one trace; further bodies are not stored."""
 
     def __init__(self, marks: int = MOST_MARKS) -> None:
         self._left = marks
@@ -50,7 +50,7 @@ def redact_entry(entry: Any, where: str, budget: Budget) -> dict[str, Any]:
     """Return the entry as it is stored; ``where`` is its place (``log.entries[3]``). Raises FormatError."""
     stored = _object(entry, where, ENTRY)
     if "request" not in stored:
-        raise invalid(where, "has no request; an entry of a HAR has what was asked and what came back")
+        raise invalid(where, "has no request; an entry of a HAR file has a request and a response")
     for side, key in (("request", "postData"), ("response", "content")):
         message = stored.get(side, {})
         if key in message:
@@ -102,7 +102,7 @@ def _count(value: Any, where: str) -> int:
 
 
 def _number(value: Any, where: str) -> int | float:
-    """Return a time or a size, or unknown for any other value: nothing depends on it."""
+    """Return a time or a size; -1 (unknown) for any other value, because nothing depends on it."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return value if is_number and math.isfinite(value) and abs(value) < 2**53 else -1
 
@@ -124,7 +124,7 @@ def _cookies(value: Any, where: str) -> list[dict[str, Any]]:
 
 
 def _redact_name(name: str, allowed: re.Pattern[str]) -> str:
-    """``sid=abc`` is no name, but a name and a value."""
+    """Return a name with any value after it redacted: ``sid=[redacted]`` for ``sid=abc``."""
     match = allowed.match(name)
     return name if match is None or match.end() == len(name) else f"{match[0]}={REDACTED}"
 

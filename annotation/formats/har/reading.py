@@ -1,6 +1,6 @@
-"""Read the entries of a network trace one by one from its three forms: JSON, the same gzipped, the zip of Playwright.
+"""Read the entries of a network trace one by one. Its form is JSON, gzipped JSON or the zip of Playwright.
 
-In memory are one entry and one chunk of the file. Sizes are in bytes unless stated otherwise.
+Memory contains one entry and one chunk of the file. Sizes are in bytes unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LARGEST = 256 * MIB  # of the JSON, or of the zip, unpacked
 LONGEST_STRING = 32 * MIB  # of one value in the JSON
 LARGEST_ENTRY = 48 * MIB  # characters of all texts in one entry
 DEEPEST = 64  # levels below an entry
-MOST_VALUES = 200_000  # of one entry; Python needs 40 MB for so many
+MOST_VALUES = 200_000  # of one entry; Python needs 40 MB for this many
 MOST_ENTRIES = 200_000
-# A HAR repeats itself and shrinks well; below the second number any ratio is harmless.
+# A HAR repeats itself and compresses well; below the second number any ratio is harmless.
 RATIO, RATIO_FROM = 200, 16 * MIB
 
 GZIP, ZIP, BOM = b"\x1f\x8b", b"PK", b"\xef\xbb\xbf"
@@ -70,10 +70,10 @@ def failed(code: str, name: str, says: str) -> FormatError:
 
 @contextmanager
 def open_entries(source: BinaryIO, name: str) -> Iterator[Entries]:
-    """Open a trace of any form, which its first bytes tell; ``name`` is for messages.
+    """Open a trace; its first bytes show its form. ``name`` is for messages.
 
-    ``source`` need not be seekable; at most `LARGEST` of it are read. Iterating raises FormatError for everything
-    that is wrong, and what ``source.read`` raises.
+    ``source`` need not be seekable; more than `LARGEST` bytes are an error. Iterating raises FormatError for every
+    problem, and the errors of ``source.read``.
     """
     first = source.read(len(GZIP))
     stream = _Bounded(source, name, first)
@@ -113,7 +113,7 @@ class _Bounded:
 
 
 class _Unpacked:
-    """The content of a gzip stream. Raises FormatError for damage and for a bomb."""
+    """The content of a gzip stream. Raises FormatError for damaged data and for decompression bombs."""
 
     def __init__(self, source: _Bounded, name: str) -> None:
         self._source = source
@@ -125,9 +125,13 @@ class _Unpacked:
         try:
             data = self._stream.read(size)
         except EOFError as error:
-            raise failed("gzip_invalid", self._name, "ends in the middle of its gzip data; copy it whole") from error
+            raise failed(
+                "gzip_invalid", self._name, "ends in the middle of its gzip data; copy the whole file"
+            ) from error
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise failed("gzip_invalid", self._name, f"is not readable gzip data ({error}); pack it again") from error
+            raise failed(
+                "gzip_invalid", self._name, f"is not readable gzip data ({error}); compress it again"
+            ) from error
         self._count += len(data)
         if self._count > LARGEST:
             raise failed("har_too_large", self._name, f"unpacks to more than {LARGEST:,} bytes")
@@ -142,7 +146,7 @@ class _Unpacked:
 class HarStream:
     """The entries of the HAR in ``source``, unchanged; see `Entries` for ``head``.
 
-    Iterating raises FormatError for what is no HAR, and for what exceeds the limits.
+    Iterating raises FormatError if the document is not a HAR or exceeds the limits.
     """
 
     def __init__(self, source: _Readable, name: str, backend: Any = ijson) -> None:
@@ -163,10 +167,12 @@ class HarStream:
                 yield from self._read_log(events)
             else:
                 _skip(event, events)
-        for _ in events:  # raises for what follows the document
+        for _ in events:  # raises for data after the document
             pass
         if not self._has_entries:
-            raise failed("har_invalid", self._name, "is no HAR: it has no list log.entries; export it as HAR 1.2")
+            raise failed(
+                "har_invalid", self._name, "is not a HAR file: it has no list log.entries; export it as HAR 1.2"
+            )
 
     def _read_log(self, events: Iterator[Event]) -> Iterator[Any]:
         for key in _keys(events):
@@ -194,7 +200,7 @@ class HarStream:
     def _expect(self, wanted: str, called: str, event: str, value: Any) -> None:
         if event != wanted:
             kind = kind_of(STARTS[event]() if event in STARTS else value)
-            says = f"is no HAR: {called} must be {kind_of(STARTS[wanted]())}, not {kind}"
+            says = f"is not a HAR file: {called} must be {kind_of(STARTS[wanted]())}, not {kind}"
             raise failed("har_invalid", self._name, says)
 
     def _parse(self) -> Iterator[Event]:
@@ -206,17 +212,17 @@ class HarStream:
             while chunk:
                 blank = blank and chunk.isspace()
                 yield from self._feed(parser, chunk, events)
-                # A parser without events collects one value: an endless text must not fill the memory.
+                # A parser without events collects one value. An endless text must not fill the memory.
                 silent = 0 if events else silent + len(chunk)
                 if silent > LONGEST_STRING:
                     raise failed("har_too_large", self._name, f"has one value of more than {LONGEST_STRING:,} bytes")
-                # The parser reads a text again with every chunk of it, so a long one comes in larger pieces.
+                # The parser reads a text again with each of its chunks, so long texts get larger chunks.
                 chunk = self._source.read(min(max(CHUNK, silent), LARGEST_CHUNK))
             if blank:
                 raise failed("har_invalid", self._name, "is empty; record it again")
             yield from self._feed(parser, b"", events)
         finally:
-            # The parser would otherwise report missing data when it is collected.
+            # Otherwise the parser would report missing data when it is garbage-collected.
             with suppress(ijson.JSONError):
                 parser.close()
 
@@ -227,7 +233,7 @@ class HarStream:
         return data.removeprefix(BOM)
 
     def _feed(self, parser: Any, chunk: bytes, events: Any) -> Iterator[Event]:
-        """Yield the events of a chunk, also those before an error: their number tells where it is. b"" is the end."""
+        """Yield the events of a chunk, including those before an error, which locate it. b"" ends the document."""
         failure: Exception | None = None
         del events[:]
         try:
@@ -243,17 +249,17 @@ class HarStream:
             says = printable(str(failure).partition("\n")[0].partition("'")[0].strip(), 80)
             place = f"after entry {self._count:,}" if self._count else "before its first entry is complete"
             if not chunk or "premature" in says:
-                says = "it ends too early; copy it whole, or record it again"
+                says = "it ends too early; copy the whole file, or record it again"
             raise failed("json_invalid", self._name, f"is not valid JSON, {place}: {says}") from failure
 
 
 def _keys(events: Iterator[Event]) -> Iterator[str]:
-    """Yield the keys of an object; the caller takes the events of each value."""
+    """Yield the keys of an object; the caller consumes the events of each value."""
     return (value for _, value in takewhile(lambda event: event[0] != "end_map", events))
 
 
 def _items(events: Iterator[Event]) -> Iterator[Event]:
-    """Yield the first event of each item of a list; the caller takes the others."""
+    """Yield the first event of each item of a list; the caller consumes the others."""
     return takewhile(lambda event: event[0] != "end_array", events)
 
 
@@ -265,7 +271,7 @@ def _skip(event: str, events: Iterator[Event]) -> None:
 
 
 class _Builder:
-    """Build one value from events, with limits of values, levels and characters."""
+    """Builder of one value from events, with limits of values, levels and characters."""
 
     def __init__(self, where: str, events: Iterator[Event]) -> None:
         self._where = where
@@ -293,7 +299,7 @@ class _Builder:
         if isinstance(value, str):
             self._characters += len(value)
         elif isinstance(value, float) and not math.isfinite(value):
-            raise self._refused("number_not_finite", "has a number that is not finite, which is not JSON")
+            raise self._refused("number_not_finite", "has a number that is not finite, which JSON does not allow")
         if self._values > MOST_VALUES or depth > DEEPEST or self._characters > LARGEST_ENTRY:
             limits = f"{MOST_VALUES:,} values, {DEEPEST} levels or {LARGEST_ENTRY:,} characters"
             raise self._refused("har_too_large", f"has more than {limits}")
@@ -307,7 +313,7 @@ class _Builder:
 
 @contextmanager
 def _open_playwright(path: Path, name: str) -> Iterator[Entries]:
-    """Open the zip at ``path``. Raises FormatError if it is damaged, hostile or no trace."""
+    """Open the zip at ``path``. Raises FormatError if it is damaged, hostile or not a trace."""
     package = ZipPackage(path, Limits(total_bytes=32 * LARGEST))
     try:
         for problem in package.problems:
@@ -323,8 +329,8 @@ def _open_playwright(path: Path, name: str) -> Iterator[Entries]:
 class _PlaywrightTrace:
     """The entries in ``*.network``, one JSON line each, with the bodies in ``resources/<sha1>``; ``head`` is empty.
 
-    A line is written when its response is complete, so the entries are sorted by their start. The lines are in a
-    temporary file meanwhile; memory holds the position of each.
+    Playwright writes a line when its response is complete, so the entries are sorted by their start. Meanwhile the
+    lines are in a temporary file; memory contains the start and position of each.
     """
 
     def __init__(self, package: ZipPackage, lines: IO[bytes], name: str) -> None:
@@ -336,7 +342,9 @@ class _PlaywrightTrace:
     def __iter__(self) -> Iterator[Any]:
         networks = sorted((name for name in self._package.names() if name.endswith(NETWORK)), key=natural_key)
         if not networks:
-            raise failed("trace_zip_invalid", self._name, f"is no Playwright trace: it has no *{NETWORK} file; {HOW}")
+            raise failed(
+                "trace_zip_invalid", self._name, f"is not a Playwright trace: it has no *{NETWORK} file; {HOW}"
+            )
         starts: list[tuple[str, float, int]] = []  # of each entry, and the position of its line
         for network in networks:
             for number, line in enumerate(self._read_lines(network), start=1):
@@ -364,13 +372,13 @@ class _PlaywrightTrace:
             raise failed("trace_zip_invalid", self._name, error.problem.message.rstrip(".")) from error
 
     def _parse_line(self, line: bytes, where: str) -> dict[str, Any] | None:
-        """Return the HAR entry on a line; None for a line about something else."""
+        """Return the HAR entry on a line; None for lines of other types."""
         if sum(line.count(mark) for mark in (b",", b"[", b"{")) > MOST_VALUES:
             raise failed("har_too_large", self._name, f"{where} has more than {MOST_VALUES:,} values")
         try:
             event = json.loads(line, parse_constant=reject_constant)
         except (ValueError, RecursionError) as error:
-            says = f"{where} is not valid JSON; record the trace again, or copy it whole"
+            says = f"{where} is not valid JSON; record the trace again, or copy the whole file"
             raise failed("json_invalid", self._name, says) from error
         if not isinstance(event, dict) or event.get("type") != "resource-snapshot":
             return None
@@ -392,7 +400,7 @@ class _PlaywrightTrace:
         return entry
 
     def _read_body(self, sha1: str, stated: str) -> str | None:
-        """Return a body as text; None if it is no text, too long, or not in the zip."""
+        """Return a body as text; None if it is not text, too long, or not in the zip."""
         if not BODY_NAME.fullmatch(sha1) or not is_text(media_type(stated)):
             return None
         try:
@@ -403,7 +411,7 @@ class _PlaywrightTrace:
 
 
 def _find_start(entry: dict[str, Any]) -> tuple[str, float]:
-    """Return the time of day, and within the millisecond the clock of the recorder."""
+    """Return the start time, and the recorder's clock, which orders entries of the same millisecond."""
     started, clock = entry.get("startedDateTime"), entry.get("_monotonicTime")
     is_number = isinstance(clock, (int, float)) and not isinstance(clock, bool) and abs(clock) < 2**53
     return (started if isinstance(started, str) else ""), (float(clock) if is_number else 0.0)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
-"""Find secrets: by the name beside them, by their shape, and in URLs wherever they stand in a text.
+"""Find secrets by the names next to them, by their shape, and in URLs anywhere in a text.
 
-Every expression is bounded or cannot go back over what it has read, so the time grows with the text alone.
+Every expression is bounded or cannot backtrack, so the time grows only with the length of the text.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ LONGEST_NAME = 1_000  # characters; longer names are unlikely
 
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
-# A name is a secret's when one of its words is one of these: `user[auth]`, `X-Session-Id`, `accessToken`.
+# A name is that of a secret if one of its words is one of these: `user[auth]`, `X-Session-Id`, `accessToken`.
 SECRET_WORD = re.compile(
     "assertion|auth|authenticat(?:e|ion)|authenticity|authori[sz]ation|bearer|cookies?|creds|csrf|cvc|cvv|hmac|jw[est]|"
     "heslo|kennwort|mnemonic|nonce|oauth|otp|passcode|passkey|passwd|passwort|pswd|pw|pwd|saml|senha|sess|sessions?|sid|sig|"
     "ssn|tkn|totp|wachtwoord|xsrf"
 )
-# ... or when its letters and digits, run together, have one of these in them: `PHPSESSID`, `apikey`, `wpnonce`.
+# ... or if its letters and digits, without separators, contain one of these: `PHPSESSID`, `apikey`, `wpnonce`.
 SECRET_PARTS = re.compile(
     "token|secret|password|passphrase|passwd|credential|signature|authoriz|authenticity|oauth|csrf|xsrf|sessid|"
     "sessionid|nonce|samlre|relaystate|codeverifier|contrase[nñ]a|motdepasse|cardnumber|"
@@ -35,20 +35,20 @@ SECRET_PARTS = re.compile(
     "account|functions?|master|license|security)keys?$|"
     "(?:api|access|private|secret|session)key"
 )
-# ... or when it is one of these and nothing else: too common as words.
+# ... or if the whole name is one of these, which are too common as words.
 SECRET_WHOLE = re.compile(
     "pass[0-9]?|passwordhash|pin|sign|secureid|dpop|xclientcert|samlart|cookie2|cc|ccnum|ccnumber|clave|passe|psw|csc|cvn|"
     "crumb|ssid|tok|wresult|keypairid"
 )
-# Headers of which nothing but a secret is known; as parameters they would be ordinary words.
+# Headers that are known only for secrets; as names of parameters they are ordinary words.
 SECRET_HEADER = re.compile("x?(?:access|remember|key)")
-# The parameter `code` is a secret beside one of these in a URL, and is a voucher or a country elsewhere.
+# The parameter `code` is a secret next to one of these (in a URL, or anywhere); else it may be a voucher or a country.
 OAUTH_IN_URL = frozenset({"state", "session_state", "iss", "scope"})
 OAUTH_ANYWHERE = frozenset({"grant_type", "redirect_uri", "code_verifier", "client_id"})
 OAUTH_SECRETS = ("code", "state")
-# A policy beside its signature opens what it is about; elsewhere it is one of an insurance.
+# A `Policy` with its signature gives access; without one, it may be an insurance policy.
 SIGNED = frozenset({"Signature", "Key-Pair-Id"})
-LONG_STATE = 12  # characters; from here on a `state` in a form is no part of an address
+LONG_STATE = 12  # characters; a `state` of this length in a form is not part of a postal address
 
 
 @lru_cache(maxsize=8192)
@@ -67,7 +67,7 @@ def _strip_name(name: str) -> str:
 
 
 def is_secret_header(name: str) -> bool:
-    """As `is_secret` with more names, except headers that only permit: Access-Control-Allow-Credentials."""
+    """As `is_secret` with more names; False for headers that only permit, such as Access-Control-Allow-Credentials."""
     secret = is_secret(name) or SECRET_HEADER.fullmatch(_strip_name(name)) is not None
     return secret and not name.lower().startswith("access-control-")
 
@@ -90,11 +90,11 @@ def _secrets_of_oauth(fields: Mapping[str, str], *, in_url: bool) -> tuple[str, 
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 REDACTED = "[redacted]"
-REDACTED_IN_AUTHORITY = "%5Bredacted%5D"  # brackets there would make an IPv6 address of it
+REDACTED_IN_AUTHORITY = "%5Bredacted%5D"  # unescaped brackets would make it an IPv6 address
 DEEPEST_URL = 6  # a URL in a parameter of a URL in a parameter of a URL ...; below that all encoded text is redacted
 MOST_PARAMETERS = 20_000
 
-# What each shape begins with is looked for first: most texts have none of it.
+# The beginnings of the shapes are searched first, because most texts have none.
 SHAPE_BEGINNINGS = (
     "AIza", "ya29.", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_", "xox", "AKIA", "ASIA", "sk-", "sk_",
     "glpat-", "ST-", "PT-", "TGT-", "-----BEGIN", "/bot",
@@ -107,8 +107,8 @@ SHAPES = re.compile(
     r"|-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\w+/=\s\\-]*",
     re.ASCII,
 )
-# JSON Web Tokens are words with dots between. All words are looked at: an expression that fails where a word goes on
-# would read the rest of it from each of its letters.
+# JSON Web Tokens are words with dots between. All such words are checked in code: an expression that fails inside a
+# word would read the rest of the word again from each of its letters.
 DOTTED = re.compile(r"[\w.-]++", re.ASCII)
 JWT = "eyJ"
 SHORTEST_HEAD, SHORTEST_PAYLOAD = 9, 4  # characters; of the first and the second word of a token
@@ -116,18 +116,18 @@ BEARER = re.compile(r"\b(bearer\s{1,4})[\w.~+/-]{16,}=*", re.IGNORECASE | re.ASC
 USERINFO = re.compile(r"""(:(?:\\?/){2})[^/\\\s"'<>?#@]++@""")
 QUERY = re.compile(r"""(?<=[?#])[^?#\s"'<>\\]+""")
 PARAMETER = re.compile(r"""(?<=[?&;#])([^=?&;#\s"'<>\\/]{1,200}+)=([^&#\s"'<>\\]++)""")
-FIRST_PARAMETER = re.compile(r"""([^=?&;#\s"'<>\\/]{1,200}+)=([^&#\s"'<>\\]++)""")  # matched where a text begins
-# password=abc&user=bob: a form without a word about that.
+FIRST_PARAMETER = re.compile(r"""([^=?&;#\s"'<>\\/]{1,200}+)=([^&#\s"'<>\\]++)""")  # matched at the start of a text
+# password=abc&user=bob: a form that is not declared as one.
 PAIRS = re.compile(r"""[^=&?#/\s"'<>{}();:,]{1,200}+=\S*+""")
 OAUTH_PAIR = re.compile(r"(?:^|(?<=[&;]))([A-Za-z_]{1,30})=([^&;]*)")
-# name: "value", name = 'value', \"name\":\"value\", "name": 123, name: ["value", and with &quot; in an attribute: the
-# separator, and backwards from it the name.
+# name: "value", name = 'value', \"name\":\"value\", "name": 123, name: ["value", and with &quot; in an attribute. The
+# separator is matched first, and then the name before it, read backwards.
 QUOTE = r"""(?:\\{0,64}+["'`]|&(?:quot|apos|#34|#39|#x22|#x27);)"""
 SEPARATOR = re.compile(rf"""[:=]\s{{0,8}}+(?:(\[)\s{{0,8}}+)?((?:\\{{0,64}}+"){{3}}|{QUOTE}|(?=-?[0-9]))""")
 NAME_BEFORE = re.compile(r"""\s{0,8}(?:\]?(?:["'`]\\{0,64}|;(?:touq|sopa|43#|93#|22x#|72x#)&))?([\w$.-]{1,100})""")
 LONGEST_BEFORE = 190
-DEEPEST_QUOTE = "\\" * 65  # JSON in a JSON text in a JSON text ..., seven levels: all of it is redacted
-# What is repeated in ++ or *+ never fails once it has taken something: up to Python 3.11.4 that something stayed taken.
+DEEPEST_QUOTE = "\\" * 65  # JSON in a JSON text in a JSON text ..., seven levels: the whole text is redacted
+# A group under ++ or *+ must not fail after it consumed text: up to Python 3.11.4 that text stayed consumed.
 VALUES = {
     '"': re.compile(r'(?:[^"\\\r\n]|\\.?)++'),
     "'": re.compile(r"(?:[^'\\\r\n]|\\.?)++"),
@@ -142,7 +142,7 @@ LIST_VALUE = re.compile(r"""[^\]\r\n]++""")
 LINE = re.compile(
     r"^([ \t]{0,40}+(?:export[ \t]{1,4}+)?([\w.-]{1,100}+)[ \t]{0,8}+[:=][ \t]{0,8}+)([^\s][^\r\n]*+)", re.MULTILINE
 )
-# Quotes count behind an equals sign alone, as in a browser, and a tag ends at the first `>` that is not in them.
+# As in a browser, quotes count only after an equals sign, and a tag ends at the first `>` outside of quotes.
 TAG = re.compile(
     r"""<(input|meta|button|textarea)\b((?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!"[^"]*+"|'[^']*+')))*+)(>[^<]*+)?""",
     re.IGNORECASE,
@@ -169,17 +169,17 @@ def scrub(text: str, depth: int = DEEPEST_URL) -> str:
 
 
 def scrub_lines(text: str) -> str:
-    """As `scrub`, and the values of lines that begin with the name of a secret."""
+    """As `scrub`, and redact the values of lines that begin with the name of a secret."""
     return scrub(LINE.sub(_redact_line, text))
 
 
 def scrub_xml(text: str) -> str:
-    """As `scrub_html`, and the content of elements with the name of a secret."""
+    """As `scrub_html`, and redact the content of elements with the name of a secret."""
     return scrub_html(ELEMENT.sub(_redact_element, text))
 
 
 def scrub_html(text: str) -> str:
-    """As `scrub`, and the values of inputs, text areas and meta elements with the name of a secret."""
+    """As `scrub`, and redact the values of inputs, text areas and meta elements with the name of a secret."""
     return scrub(TAG.sub(_redact_tag, text))
 
 
@@ -192,11 +192,11 @@ def redact_url(url: str, depth: int = DEEPEST_URL) -> str:
 
 
 def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -> str:
-    """Redact an urlencoded text, ``a=1&token=[redacted]``; anything else stays as it was written."""
+    """Redact a urlencoded text, ``a=1&token=[redacted]``; everything else is unchanged."""
     pieces = query.split("&", MOST_PARAMETERS)
     if len(pieces) > MOST_PARAMETERS:
         pieces[-1] = REDACTED
-    # Some servers take a semicolon for an ampersand; to the others it is a part of the value.
+    # Some servers read a semicolon as an ampersand; for others it is a part of the value.
     rows = [piece.split(";", MOST_PARAMETERS) if in_url else [piece] for piece in pieces]
     pairs = [[part.partition("=") for part in row] for row in rows]
     fields = {unquote_plus(name): unquote_plus(value) for row in pairs for name, _, value in row}
@@ -205,7 +205,7 @@ def redact_query(query: str, depth: int = DEEPEST_URL, *, in_url: bool = True) -
 
 
 def _redact_row(row: list[tuple[str, str, str]], together: Collection[str], depth: int) -> str:
-    # The rest after a secret may be a part of it.
+    # The text after a secret may be a part of it.
     redacted: list[str] = []
     for pair in row:
         redacted.append(_redact_pair(pair, together, depth))
@@ -300,7 +300,7 @@ def _redact_shapes(text: str) -> str:
 
 
 def _redact_jwt(match: re.Match[str]) -> str:
-    """Cut dotted words where a token begins, also in the middle of a word."""
+    """Return dotted words, cut where a token begins, even inside a word."""
     if JWT not in match[0]:
         return match[0]
     words = match[0].split(".")
@@ -312,7 +312,7 @@ def _redact_jwt(match: re.Match[str]) -> str:
 
 
 def _redact_assignments(text: str) -> str:
-    """Redact values beside a name, in the syntax of any language."""
+    """Redact values after the name of a secret, in the syntax of any language."""
     pieces, done = [], 0
     for found in SEPARATOR.finditer(text):
         start, end = found.span()

@@ -34,7 +34,7 @@ class Command(BaseCommand):
         check = (store_checks.unfinished() if options["resume"] else None) or store_checks.start()
         if not store_checks.take(check):
             raise CommandError("A worker is running this check. Try again later, or omit --resume.")
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # the pass is released as after Ctrl-C
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM has the effect of Ctrl-C
         try:
             store_checks.proceed(check, rate=options["rate"], progress=make_progress(self))
         except screenshots.STORE_ERRORS as error:

@@ -16,16 +16,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="the person's user name")
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="stored for good: do not name the person")
         parser.add_argument(
-            "--accept-texts", action="store_true", help="erase even if reasons and notes that stay name the person"
+            "--reason", required=True, metavar="TEXT", help="stored permanently: do not name the person"
+        )
+        parser.add_argument(
+            "--accept-texts", action="store_true", help="erase even if remaining reasons and notes name the person"
         )
         parser.add_argument(
             "--accept-unmaintained",
             action="store_true",
             help="erase even if an open submission loses its last maintainer",
         )
-        parser.add_argument("--yes", action="store_true", help="do not ask")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, **options: Any) -> None:
         person = find_account(options["username"])
@@ -45,7 +47,7 @@ class Command(BaseCommand):
             raise CommandError(f"{refusal} To accept it: --accept-unmaintained.") from refusal
         except (workflow.Conflict, workflow.Incomplete) as refusal:
             raise CommandError(str(refusal)) from refusal
-        self.stdout.write(f"Erased. The account is {erased.username} now.")
+        self.stdout.write(f"Erased. The account is now {erased.username}.")
 
 
 def _ask(username: str) -> None:

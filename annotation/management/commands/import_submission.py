@@ -49,10 +49,10 @@ class Command(BaseCommand):
         except ingest.ImportStopped as error:
             raise CommandError(str(error)) from error
         if not made and not report.rejected and not report.accepted:
-            report.reject(PACKAGE, Problem("package_empty", "There is no trajectory in the package."))
+            report.reject(PACKAGE, Problem("package_empty", "The package has no trajectories."))
         dry_run, accepted = options["dry_run"], counted(len(report.accepted), "trajectory", "trajectories")
         finish(self, report, options["report"], accepted, kept=bool(made) or dry_run, dry_run=dry_run)
         for submission in made:
-            # Robust: without a broker the pictures are made when somebody first needs them.
+            # Robust: without a broker, the renditions are created when they are first requested.
             transaction.on_commit(partial(jobs.prepare_pictures.delay, submission.pk), robust=True)
             self.stdout.write(f"submission {submission.pk}: {submission}")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the task list")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
-        parser.add_argument("--name", default="", help="the benchmark's name when it is new")
+        parser.add_argument("--name", default="", help="the benchmark's name if it is new")
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""bench: what a person waits for, and what it costs, as a table. Uses a database and a folder of its own."""
+"""Command `bench`: prints a table of waiting times and their cost. Uses a separate database and folder."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Command(BaseCommand):
         parser.add_argument("--packages", type=int, nargs="*", default=[30, 300], help="trajectories of 20 steps")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for name in ("config.access_log", "axes"):  # their lines would stand between the rows
+        for name in ("config.access_log", "axes"):  # their lines would appear between the rows
             logging.getLogger(name).setLevel(logging.WARNING)
         call_command("collectstatic", interactive=False, verbosity=0)  # pages name their files by digest
         self.stdout.write(f"engine: {connection.vendor}; median of {REPEATS}; CPU is of the web process alone\n")
-        # First, while this process is small: a child is charged with its parent's memory until it runs.
+        # First, while this process is small: until a child executes, its parent's memory counts as its own.
         self._row("package", "screenshots", "wall s", "CPU s", "peak MB", "MB on disk")
         for size in options["packages"]:
             self._import(size)
@@ -95,7 +95,7 @@ class Command(BaseCommand):
 
 @contextmanager
 def scratch_database() -> Iterator[None]:
-    """A migrated database that is thrown away; on SQLite a file, so that it is measured as it is used."""
+    """Provide a migrated database and delete it at the end; on SQLite it is a file, as in real use."""
     with tempfile.TemporaryDirectory() as folder:
         if connection.vendor == "sqlite":
             connection.settings_dict["TEST"]["NAME"] = f"{folder}/bench.sqlite3"
@@ -108,7 +108,7 @@ def scratch_database() -> Iterator[None]:
 
 
 def half_done(submission: Submission, people: dict[str, Any]) -> None:
-    """The first half labelled by three others and the next tenth by two, as in the middle of a campaign."""
+    """Label the first half by three other people and the next tenth by two, as in the middle of a review."""
     others = [testing.person(f"other{n}") for n in range(3)]
     rows = list(submission.trajectories.all())
     now = timezone.now()
@@ -125,7 +125,7 @@ def half_done(submission: Submission, people: dict[str, Any]) -> None:
 
 
 def label_form(held: Assignment) -> dict[str, str]:
-    """The fields of the desk for a complete label."""
+    """Return the form fields of a complete label."""
     content = testing.content(held.trajectory)
     form = {"verdict": "1", "reasoning": content.reasoning}
     for finding in content.findings:
@@ -134,7 +134,7 @@ def label_form(held: Assignment) -> dict[str, str]:
 
 
 def measured(request: Callable[[], Any]) -> tuple[int, int, float, float]:
-    """Queries, transactions, wall and CPU milliseconds of one request; the first counts, then a clean time."""
+    """Return the number of queries and of transactions, and wall and CPU milliseconds, of one request."""
     with CaptureQueriesContext(connection) as queries:
         wall, cpu = time.perf_counter(), time.process_time()
         response = request()
@@ -147,7 +147,7 @@ def measured(request: Callable[[], Any]) -> tuple[int, int, float, float]:
 
 
 def run_measured(command: list[str], environment: dict[str, str]) -> tuple[float, float, float]:
-    """Wall and CPU seconds and peak megabytes of a whole process."""
+    """Return wall and CPU seconds and peak megabytes of a whole process."""
     started = time.perf_counter()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603
     _, status, usage = os.wait4(process.pid, 0)
@@ -158,7 +158,7 @@ def run_measured(command: list[str], environment: dict[str, str]) -> tuple[float
 
 
 def write_package(folder: Path, trajectories: int) -> None:
-    """Trajectories of 20 different screenshots of 1280 x 720 each, and their task list beside the folder."""
+    """Write trajectories of 20 different screenshots of 1280 x 720, and their task list next to the folder."""
     picture = testing.png(0, (1280, 720))
     tasks = [testing.task(number) for number in range(trajectories)]
     (folder.parent / "tasks.json").write_text(testing.as_json(tasks), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Template filters of the report page. Nothing in a bundle is trusted: a value of another kind is shown as a dash."""
+"""Template filters of the report page. Values of a bundle are untrusted: a value of a wrong type is shown as a dash."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ register = Library()
 
 @register.filter
 def shown(value: Any, longest: int = LONGEST_SHOWN) -> str:
-    """A text on one line without invisible characters, cut to ``longest`` characters; the template escapes it."""
+    """Return a text as one line without invisible characters, cut to ``longest``; the template escapes it."""
     if value is None or value == "":
         return DASH
-    text = value if isinstance(value, str) else ascii(value)  # the same in every Python
+    text = value if isinstance(value, str) else ascii(value)  # the same in every Python version
     cut = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return UNSHOWABLE.sub("\ufffd", " ".join(cut.splitlines()))
 
 
 def at(value: Any, *keys: str) -> Any:
-    """The value under nested keys; None if there is none."""
+    """Return the value under nested keys; None if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -40,21 +40,21 @@ def entries(value: Any) -> list[Any]:
 
 
 def as_number(value: Any) -> float | None:
-    """A number that can be shown; None for anything else."""
+    """Return a number that can be shown; None for anything else."""
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e12
     return float(value) if fits else None
 
 
 @register.filter
 def number(value: Any, kind: str = "count") -> str:
-    """A number in one of `FORMATS`, with a real minus sign."""
+    """Format a number by one of `FORMATS`, with a real minus sign."""
     if (found := as_number(value)) is None:
         return DASH
     return FORMATS[kind].format(100 * found if kind in ("rate", "points") else found).replace("-", "−")
 
 
 def interval(low: Any, high: Any, kind: str) -> str | SafeString:
-    """Such as "59.6 to 98.2 %"; empty without an interval."""
+    """Format an interval, such as "59.6 to 98.2 %"; empty without an interval."""
     if as_number(low) is None or as_number(high) is None:
         return ""
     start = number(low, kind).removesuffix(" %")
@@ -63,7 +63,7 @@ def interval(low: Any, high: Any, kind: str) -> str | SafeString:
 
 @register.filter
 def measure(figure: Any, kind: str = "coefficient") -> SafeString:
-    """A figure with its interval, or the reason why it is undefined."""
+    """Format a figure with its interval, or the reason why it is undefined."""
     value = at(figure, "value")
     if as_number(value) is None:
         return format_html('<span class="soft">{}</span>', shown(at(figure, "undefined")))
@@ -73,7 +73,7 @@ def measure(figure: Any, kind: str = "coefficient") -> SafeString:
 
 @register.filter
 def moment(value: Any) -> str:
-    """A time to the minute."""
+    """Format a time to the minute."""
     if isinstance(value, str) and value.endswith("+00:00"):
         return f"{shown(value[:16].replace('T', ' '))} UTC"
     return shown(value) if isinstance(value, str) else DASH

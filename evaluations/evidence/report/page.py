@@ -1,4 +1,4 @@
-"""Render the report page of a bundle: one HTML file that needs no other, made of the bundle's documents alone."""
+"""Render the report page of a bundle: one self-contained HTML file, built only from the bundle's documents."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from evaluations.verifier.numbers import wilson_interval
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import FORMAT
 
-MOST_LISTED = 200  # rows of a kind, and places of a claim; the bundle has all
-MOST_PAIRS = 45  # every two of ten people
+MOST_LISTED = 200  # rows of a kind, and places of a claim; the bundle lists all
+MOST_PAIRS = 45  # all pairs of ten people
 LONGEST_REASON = 160  # characters
 DRAWN_WIDTH, ROW_HEIGHT = 360, 40
 VERDICT_NAMES = {1: "success", 0: "failure", 2: "not executable", None: "without a final verdict"}
 OUTCOMES = {
-    "unanimous": "all say the same",
-    "majority": "more than half say the same",
-    "split": "no verdict has more than half",
+    "unanimous": "all labels agree",
+    "majority": "a majority of labels agrees",
+    "split": "no verdict has a majority",
 }
 CHANGED = {
     "disputes": "… of disputes",
@@ -55,7 +55,7 @@ ENGINE = Engine(
 
 
 def render_report(bundle: Bundle) -> str:
-    """The page; the same bundle gives the same bytes. It says which documents the bundle does not have."""
+    """Return the page; the same bundle gives the same bytes. The page lists the documents that the bundle lacks."""
     counts = Counter(line["verdict"] for line in bundle.final_verdicts)
     decided = Counter(line["adjudicator"] for line in bundle.adjudications)
     context = {
@@ -92,7 +92,7 @@ def _class_of(verdict: Any) -> str:
 
 
 def _build_outcome(counts: Counter[Any]) -> list[dict[str, Any]]:
-    """A row for each verdict, with its part of a bar 1,000 wide."""
+    """Return a row for each verdict, with its position and width in a bar 1,000 wide."""
     total, rows, left = sum(counts.values()), [], 0.0
     for verdict, name in VERDICT_NAMES.items():
         if counts[verdict] or verdict is not None:
@@ -107,7 +107,7 @@ def _build_outcome(counts: Counter[Any]) -> list[dict[str, Any]]:
 
 
 def _build_success(counts: Counter[Any]) -> list[dict[str, Any]]:
-    """The success rate of all that is decided, then without label 2 if that differs; empty if nothing is decided."""
+    """Return the success rate of decided trajectories, then without label 2 if it differs; empty without any."""
     decided = counts[0] + counts[1] + counts[2]
     bases = [decided, decided - counts[2]] if counts[2] and decided != counts[2] else [decided]
     return [
@@ -143,7 +143,7 @@ def _first_of(told: list[str]) -> list[str]:
 
 
 def _build_coefficients(agreement: Any) -> dict[str, Any]:
-    """Rows of name and figure, and the drawing of those that are not of single labels."""
+    """Return rows of name and figure, and the drawing of the figures that are not about single labels."""
     low, high = _ends(at(agreement, "raw_agreement_interval"))
     raw = {"value": at(agreement, "raw_agreement"), "low": low, "high": high, "n": at(agreement, "n_pairable")}
     raw["undefined"] = at(agreement, "undefined", "raw_agreement")
@@ -159,7 +159,7 @@ def _ends(value: Any) -> Sequence[Any]:
 
 
 def _draw_intervals(figures: Iterable[tuple[str, Any]]) -> dict[str, Any] | None:
-    """A dot for each figure, with a line from end to end of its interval, above one axis to 1."""
+    """Draw a dot for each figure, with a line for its interval, above a shared axis that ends at 1."""
     known = [(name, figure) for name, figure in figures if as_number(at(figure, "value")) is not None]
     lows = [as_number(at(figure, key)) for _, figure in known for key in ("value", "low")]
     least = min([0.0, *(max(-1.0, low) for low in lows if low is not None)])
@@ -233,12 +233,12 @@ def _figure_of(row: Document, definition: Definition) -> str:
 
 EXCEPTIONS: dict[str, tuple[str, tuple[str, ...], Callable[[Document], tuple[Any, ...]]]] = {
     "reopenings": (
-        "Final verdicts decided again",
+        "Reopened final verdicts",
         ("task", "by", "reason", "when"),
         lambda line: (line["task_id"], line["reopened_by"], line["reason"], moment(line["reopened_at"])),
     ),
     "releases": (
-        "Trajectories given back unlabelled",
+        "Trajectories declined without a label",
         ("task", "by", "reason", "when"),
         lambda line: (line["task_id"], line["annotator"], line["reason"], moment(line["released_at"])),
     ),
@@ -274,11 +274,11 @@ def _build_exceptions(bundle: Bundle) -> list[dict[str, Any]]:
     ]
 
 
-# --- every trajectory ------------------------------------------------------------------------------------------------
+# --- trajectories ----------------------------------------------------------------------------------------------------
 
 
 def _build_trajectories(bundle: Bundle) -> list[Document]:
-    labels: dict[str, dict[float, Document]] = defaultdict(dict)  # by task and slot, the newest revision
+    labels: dict[str, dict[float, Document]] = defaultdict(dict)  # the newest revision, by task and slot
     for line in sorted(bundle.labels, key=lambda line: (_fact(line, "slot"), _fact(line, "revision"))):
         labels[str(at(line, "facts", "task_id"))][_fact(line, "slot")] = line
     decisions: dict[str, list[Document]] = defaultdict(list)  # by task, the newest last

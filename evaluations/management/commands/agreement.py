@@ -32,7 +32,7 @@ class Command(BaseCommand):
             benchmark = find_benchmark(options["benchmark"])
             scope, every = reports.of_benchmark(self, benchmark, filters, imported=options["imported"])
         elif options["imported"]:
-            raise CommandError("--imported goes with --benchmark: a submission has no imported labels.", returncode=2)
+            raise CommandError("Use --imported with --benchmark: a submission has no imported labels.", returncode=2)
         else:
             scope, every = self._of_submission(find_submission(options["submission"]))
         scope, chosen = reports.narrowed(filters, scope, every)

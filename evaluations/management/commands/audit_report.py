@@ -45,10 +45,10 @@ class Command(BaseCommand):
         found, more = result(audit), find_related_bundles(audit)
         if audit.seed:
             drawn = counted(audit.size or 0, "trajectory", "trajectories")
-            self.stdout.write(f"{drawn} drawn by the seed {visible(seed_told(audit))}.")
+            self.stdout.write(f"{drawn} drawn with the seed {visible(seed_told(audit))}.")
         if more.others:
             bundles = ", ".join(each.manifest for each in more.others)
-            self.stdout.write(f"Other bundles of this submission opened here: {bundles}. Samples in all: {more.drawn}.")
+            self.stdout.write(f"Other bundles of this submission opened here: {bundles}. All samples: {more.drawn}.")
         if found is None:
             self.stdout.write("The sample is not frozen." if audit.sample else "No sample was drawn.")
             return
@@ -63,7 +63,11 @@ class Command(BaseCommand):
 def _key(audit: Audit) -> str:
     if not audit.key_id:
         return "none"
-    known = "the submitter's, as far as is known here" if audit.key_trusted else "not known to be the submitter's"
+    known = (
+        "the submitter's, as far as this instance knows"
+        if audit.key_trusted
+        else "not known to belong to the submitter"
+    )
     return f"{audit.key_id}, {known}"
 
 

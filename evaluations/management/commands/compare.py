@@ -66,7 +66,7 @@ class Command(BaseCommand):
             decided = sum(case.final is not None for case in found)
             self.stderr.write(f"Submission {pk} is not frozen: {decided} of {len(found)} trajectories are decided.")
         if not any(case.labels for case in found):
-            self.stderr.write("Labels made elsewhere count for no submission: leave --submission out to compare them.")
+            self.stderr.write("Imported labels belong to no submission: omit --submission to compare them.")
         return f"submission {pk}: {submission}", found
 
     def _one(self, judge: Judge, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
@@ -75,14 +75,16 @@ class Command(BaseCommand):
         people = ceiling(chosen, rules)
         told = with_ceiling(found, people) if as_json else None
         tables = [*comparison_tables.tables(found), comparison_tables.ceiling(people, rules)]
-        reports.show(self, told, f"{found.judge} beside people: {scope}.", tables)
+        reports.show(self, told, f"{found.judge} compared with people: {scope}.", tables)
 
     def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
         judges = list_judges(chosen, benchmark=slug)
         if not judges:
-            raise CommandError(f"There is nothing to compare: no judge has judged any of these cases ({scope}).")
+            raise CommandError(f"Nothing to compare: no judge has judged any of these cases ({scope}).")
         found = compare_judges(judges, chosen, scope, benchmark=slug, rules=rules)
-        reports.show(self, found.as_json() if as_json else None, f"Judges beside people: {scope}.", tables_of(found))
+        reports.show(
+            self, found.as_json() if as_json else None, f"Judges compared with people: {scope}.", tables_of(found)
+        )
 
 
 def tables_of(found: Judges) -> Iterator[Table]:
@@ -95,7 +97,7 @@ def tables_of(found: Judges) -> Iterator[Table]:
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:
-    """A judge of this instance, or one that came in an evidence bundle of this benchmark."""
+    """Return a judge of this instance, or one that came in an evidence bundle of this benchmark."""
     among = Judge.objects.filter(Q(came_with__isnull=True) | Q(came_with__benchmark=benchmark))
     try:
         return defining.find_judge(name, among)
@@ -106,17 +108,17 @@ def find_judge(name: str, benchmark: Benchmark) -> Judge:
 
 
 def require_decisions(found: Sequence[Case], scope: str) -> None:
-    """Refuse (exit 1) to compare with nothing, and say what is missing: labels or decisions."""
+    """Raise CommandError (exit 1) if labels or decisions are missing; the message says which."""
     labelled = sum(bool(case.labels) for case in found)
     if not labelled:
-        raise CommandError(f"There is nothing to compare: there are no labels ({scope}).")
+        raise CommandError(f"Nothing to compare: there are no labels ({scope}).")
     if not any(case.final is not None for case in found):
-        raise CommandError(f"There is nothing to compare: none of the {labelled} labelled cases is decided.")
+        raise CommandError(f"Nothing to compare: none of the {labelled} labelled cases is decided.")
 
 
 def require_answers(comparison: Comparison, found: Sequence[Case]) -> None:
-    """Refuse (exit 1) to compare a judge that was never asked."""
+    """Raise CommandError (exit 1) if the judge was never asked."""
     if not any(row.n or row.unscored or row.errors for row in comparison.overall):
         decided = sum(case.final is not None for case in found)
-        says = f"{comparison.judge} was never asked about any of the {decided} decided cases"
-        raise CommandError(f"There is nothing to compare: {says} ({comparison.scope}).")
+        says = f"{comparison.judge} never judged any of the {decided} decided cases"
+        raise CommandError(f"Nothing to compare: {says} ({comparison.scope}).")

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--outcome", required=True, choices=AuditDecision.Outcome.values)
-        parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, which the report prints")
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason, printed in the report")
         parser.add_argument("--as", dest="person", required=True, metavar="USERNAME", help="the auditor")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -30,5 +30,5 @@ class Command(BaseCommand):
         except Incomplete as incomplete:
             raise CommandError(str(incomplete), returncode=2) from incomplete
         except PermissionDenied as error:
-            raise CommandError(f"{person} does not read audit {audit.pk}: {error}") from error
+            raise CommandError(f"{person} cannot read audit {audit.pk}: {error}") from error
         self.stdout.write(f"audit {audit.pk}: {made}.")

@@ -13,12 +13,14 @@ from evaluations.management.reports import find_audit, refusals, seed_told
 
 
 class Command(BaseCommand):
-    help = "Draw the trajectories of an audit that are labelled again blind, once, by a recorded seed."
+    help = (
+        "Draw the trajectories of an audit that are labelled again blind. A recorded seed draws them, once per audit."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         parser.add_argument("--size", type=int, required=True, metavar="N", help="how many trajectories")
-        parser.add_argument("--seed", metavar="S", help="a seed of your own; reports then call it chosen")
+        parser.add_argument("--seed", metavar="S", help="your own seed; reports then say that you chose it")
         parser.add_argument(
             "--as",
             dest="person",
@@ -32,4 +34,4 @@ class Command(BaseCommand):
         with refusals():
             sample = actions.draw(audit, person, options["size"], options["seed"])
         drawn = counted(audit.size or 0, "trajectory", "trajectories")
-        self.stdout.write(f"submission {sample.pk}: {drawn} by the seed {seed_told(audit)}.")
+        self.stdout.write(f"submission {sample.pk}: {drawn} drawn with the seed {seed_told(audit)}.")

@@ -18,13 +18,13 @@ from evaluations.verifier.findings import plural
 
 MEGABYTE = 1_000_000
 NAMED = "name_in_text"
-HELPLESS = frozenset(["practice", "audited", "signing_key_closed"])  # reasons that no option takes away
+HELPLESS = frozenset(["practice", "audited", "signing_key_closed"])  # reasons that no option can accept
 
 
 class Command(BaseCommand):
     help = (
-        "Write the evidence bundle of a submission. Refused while something is missing, a stored file is damaged, or "
-        "a text names a member."
+        "Write the evidence bundle of a submission. Refused while something is missing, a stored file "
+        "is damaged, or a text names a member."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             "--screenshots",
             choices=SCREENSHOTS,
             default=SCREENSHOTS[0],
-            help="files (the default), or digests: no pictures and attachments, only their SHA-256",
+            help="files (the default), or digests: no screenshots and attachments, only their SHA-256",
         )
         parser.add_argument("--no-judges", action="store_true", help="leave out judgments")
         parser.add_argument(
@@ -72,7 +72,7 @@ class Command(BaseCommand):
         results = Counter(claim["result"] for claim in claims)
         stored = evidence.stored_files or {"damaged": [], "missing": []}
         if bad := len(stored["damaged"]) + len(stored["missing"]):
-            self.stderr.write(f"FAIL pictures: {plural(bad, 'stored file')} damaged or missing.")
+            self.stderr.write(f"FAIL screenshots: {plural(bad, 'stored file')} damaged or missing.")
             results["fail"] += 1
         standing = ", ".join(f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note"))
         partial = "partial " if evidence.bundle.submission["partial"] else ""
@@ -87,16 +87,16 @@ class Command(BaseCommand):
 
 
 def _refusal(refused: ExportRefused) -> str:
-    """How many reasons, and the options that take what there is in spite of them."""
+    """Format the number of reasons, and the options that accept them."""
     codes = {problem.code for problem in refused.problems}
     says = f"Refused for {plural(len(refused.problems), 'reason')}; nothing was written."
     if codes & HELPLESS:
         return says
     if codes & store_checks.CODES:
-        says += " Restore the damaged and missing files, or only list them: --screenshots digests --partial."
+        says += " Restore the damaged and missing files, or export only their digests: --screenshots digests --partial."
         codes -= store_checks.CODES
     if codes - {NAMED}:
-        says += " To take what there is, as a bundle that says what is missing: --partial."
+        says += " To export although things are missing, as a bundle that lists them: --partial."
     if NAMED in codes:
-        says += " To take texts that name somebody as they are: --accept-names."
+        says += " To export texts that name members: --accept-names."
     return says

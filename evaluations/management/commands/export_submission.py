@@ -27,7 +27,7 @@ class Command(BaseCommand):
             help="a file; for trajectories-v2 a new folder unless it ends in .zip",
         )
         parser.add_argument(
-            "--partial", action="store_true", help="export what is final; the file states that it is partial"
+            "--partial", action="store_true", help="export the final verdicts only; the file states that it is partial"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

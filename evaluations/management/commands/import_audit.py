@@ -15,7 +15,7 @@ from evaluations.verifier import main
 
 
 class Command(BaseCommand):
-    help = "Open an evidence bundle as an audit, or check it again if you audit it already."
+    help = "Open an evidence bundle as an audit. If the audit exists, check the bundle again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the zip, or the folder it was unpacked to")

@@ -16,10 +16,10 @@ COLUMNS = ("id", "benchmark", "agent", "attempt", "trajectories", "labels", "com
 
 
 class Command(BaseCommand):
-    help = "List the submissions with their progress. A complete one needs only the freeze."
+    help = "List the submissions with their progress. A complete one only needs the freeze."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--json", action="store_true", help="a JSON list instead of a table")
+        parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
 
     def handle(self, *args: Any, **options: Any) -> None:
         rows = [_row(submission) for submission in _submissions()]
@@ -41,7 +41,7 @@ def _submissions() -> list[Any]:
 
 
 def _row(submission: Any) -> dict[str, Any]:
-    """``labels`` counts each label once, whatever its revisions; ``complete`` lacks nothing but perhaps the freeze."""
+    """``labels`` counts each label once, whatever its revisions; ``complete``: at most the freeze is missing."""
     return {
         "id": submission.pk,
         "benchmark": submission.benchmark.slug,

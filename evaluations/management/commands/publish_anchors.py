@@ -11,12 +11,12 @@ from evaluations.verifier.findings import plural
 
 
 class Command(BaseCommand):
-    help = "Publish the chain heads that changed, to the places in the settings. Exit code 1 if one failed."
+    help = "Publish the changed chain heads to the places in the settings. Exit code 1 if one failed."
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not anchoring.places():
             raise CommandError(
-                "There is nowhere to publish: set ANCHOR_FILE, ANCHOR_WEBHOOK or ANCHOR_TIME_STAMP.", returncode=2
+                "No place to publish: set ANCHOR_FILE, ANCHOR_WEBHOOK or ANCHOR_TIME_STAMP.", returncode=2
             )
         tried = anchoring.publish()
         for anchor in tried:
@@ -29,4 +29,4 @@ class Command(BaseCommand):
             waiting = plural(anchoring.waiting(), "chain waits", "chains wait")
             raise CommandError(f"{len(failed)} of {len(tried)} could not be published. {waiting} for the next time.")
         if not tried:
-            self.stdout.write("Nothing has changed since the last time.")
+            self.stdout.write("Nothing has changed since the last publication.")

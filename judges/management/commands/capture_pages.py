@@ -33,22 +33,24 @@ class Command(BaseCommand):
             metavar="FOLDER",
             help="capture what the answers in FOLDER ([agent/]task/answer_1.md) cite, into its folder cache",
         )
-        parser.add_argument("--seconds", type=float, default=30.0, help="for one page (30)")
-        parser.add_argument("--no-pictures", action="store_true", help="take no images")
+        parser.add_argument("--seconds", type=float, default=30.0, help="time limit for one page (30)")
+        parser.add_argument("--no-pictures", action="store_true", help="take no screenshots")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if bool(options["urls"]) == bool(options["answers"]) or bool(options["urls"]) != bool(options["output"]):
-            raise CommandError("Give either addresses and --output FOLDER, or --answers FOLDER.", returncode=2)
+            raise CommandError("Give addresses and --output FOLDER, or --answers FOLDER.", returncode=2)
         wanted = _read_answers(Path(options["answers"])) if options["answers"] else {options["output"]: options["urls"]}
         program = None if options["no_pictures"] else find_browser()
         if program is None:
-            self.stderr.write("Pages are captured without pictures: there is no Chromium, or you asked for none.")
+            self.stderr.write(
+                "Pages are captured without screenshots: Chromium is missing, or you chose --no-pictures."
+            )
         failed = sum(self._capture_all(folder, urls, program, options["seconds"]) for folder, urls in wanted.items())
         if failed:
             raise CommandError(f"Not captured: {counted(failed, 'page')}. See the reasons above.")
 
     def _capture_all(self, folder: str, urls: Iterable[str], program: str | None, seconds: float) -> int:
-        """How many were not."""
+        """Capture the pages, and return the number of failures."""
         failed = 0
         try:
             cache = CacheFileSys(folder)
@@ -63,7 +65,7 @@ class Command(BaseCommand):
 
 def _read_answers(home: Path) -> dict[str, list[str]]:
     if not home.is_dir():
-        raise CommandError(f"{home} is no folder.", returncode=2)
+        raise CommandError(f"{home} is not a folder.", returncode=2)
     wanted: dict[str, list[str]] = defaultdict(list)
     for file in sorted(home.rglob("answer_*.md")):
         name = file.relative_to(home)
@@ -72,5 +74,5 @@ def _read_answers(home: Path) -> dict[str, list[str]]:
         cited = read_answer(file.read_text(encoding="utf-8", errors="replace")).citations
         wanted[str(home / CACHE / name.parent)] += [one.address for one in cited if WEB.match(one.address)]
     if not wanted:
-        raise CommandError(f"There is no [agent/]task/answer_1.md in {home}.")
+        raise CommandError(f"{home} has no [agent/]task/answer_1.md.")
     return dict(wanted)

@@ -17,14 +17,16 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME", help="the judge's name")
         parser.add_argument("--scorer", required=True, help=f"one of {', '.join(sorted(REGISTRY))}")
-        parser.add_argument("--model", default="", help="as its endpoint calls it; for scorers that ask one")
+        parser.add_argument(
+            "--model", default="", help="the model's name at its endpoint; for scorers that ask a model"
+        )
         parser.add_argument("--endpoint", default="default", help="its name in JUDGE_ENDPOINTS")
-        parser.add_argument("--prompts", default="", help="a prompt set; the scorer's own without it")
+        parser.add_argument("--prompts", default="", help="a prompt set; default: the scorer's own")
         parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the scorer")
         parser.add_argument(
-            "--generation", action="append", default=[], metavar="KEY=VALUE", help="how the model is asked"
+            "--generation", action="append", default=[], metavar="KEY=VALUE", help="how the model is called"
         )
-        parser.add_argument("--description", default="", help="a note for people")
+        parser.add_argument("--description", default="", help="a note for other people")
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = {name: options[name] for name in ("name", "scorer", "model", "endpoint", "prompts", "description")}
@@ -40,7 +42,7 @@ class Command(BaseCommand):
             raise CommandError("No judge was defined.") from refused
         except Conflict as conflict:
             raise CommandError(str(conflict)) from conflict
-        self.stdout.write(f"{made.name}@{made.version} is defined.\nfingerprint {made.fingerprint}")
+        self.stdout.write(f"{made.name}@{made.version} defined.\nfingerprint {made.fingerprint}")
 
 
 def _parse_pairs(option: str, entries: list[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ class Command(BaseCommand):
         "Import network checks of many tasks, all or nothing: YAML, JSON or JSON Lines with task_id and checks, tasks"
         " of WebArena-Verified, or a folder or zip with one <task_id>.yaml for each task."
     )
-    kind, what = Kind.NETWORK_CHECKS, "network checks"  # its name in the last line
+    kind, what = Kind.NETWORK_CHECKS, "network checks"  # its name in the last line of the output
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, help="a file, a folder or a zip")
@@ -29,7 +29,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         path, benchmark, dry_run = options["path"], find_own_benchmark(options["benchmark"]), options["dry_run"]
         if not path.exists():
-            raise CommandError(f"There is no {path}.", returncode=2)
+            raise CommandError(f"{path} does not exist.", returncode=2)
         if path.is_dir():
             report = expectations.import_path(None, benchmark, self.kind, path, dry_run=dry_run)
         else:

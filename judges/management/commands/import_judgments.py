@@ -13,13 +13,13 @@ from judges import imports
 
 
 class Command(BaseCommand):
-    help = "Import judgments made elsewhere: JSON Lines, CSV, or results of the official WebJudge runner."
+    help = "Import judgments from elsewhere: JSON Lines, CSV, or results of the official WebJudge runner."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the file of judgments")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
         parser.add_argument("--judge", required=True, metavar="NAME", help="the judge's name")
-        parser.add_argument("--agent", default="", metavar="NAME", help="the agent, if the file names none")
+        parser.add_argument("--agent", default="", metavar="NAME", help="the agent, if the file does not name it")
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:

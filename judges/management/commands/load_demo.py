@@ -1,6 +1,6 @@
-"""load_demo: people, submissions with reviews, labels made elsewhere, judgments, and what judges expect.
+"""load_demo: people, submissions with reviews, imported labels, judgments and expectations.
 
-A second run changes nothing. The judge of the network checks works here and now, since it asks nobody.
+A second run changes nothing. The judge of the network checks runs in this process, since it asks no model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.PRODUCTION and not options["anyway"]:
-            raise CommandError("The demo's logins are public; in the production profile say --anyway to load them.")
+            raise CommandError("The demo's passwords are public. To load it in the production profile, use --anyway.")
         for line in load.everything():
             self.stdout.write(line)
         self.stdout.write(demo.load_judgments(load.SLUG))

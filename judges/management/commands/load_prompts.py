@@ -21,7 +21,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", metavar="NAME", help="judges name it loaded/NAME")
+        parser.add_argument("name", metavar="NAME", help="judges refer to it as loaded/NAME")
         parser.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a folder, a zip, texts, or a .py file")
         parser.add_argument(
             "--map",
@@ -35,14 +35,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for path in options["paths"]:
             if not path.exists():
-                raise CommandError(f"There is no {path}.", returncode=2)
+                raise CommandError(f"{path} does not exist.", returncode=2)
         try:
             texts = prompt_source.read(_gather_files(options["paths"]), options["map"])
             said = [f"{key}: {len(text)} characters" for key, text in texts.items()]
             if not options["dry_run"]:
                 source = ", ".join("/".join(path.resolve().parts[-2:]) for path in options["paths"])
                 made, new = prompt_sets.load(None, options["name"], texts, f"load_prompts {source}")
-                known = "" if new else " was there already; nothing was changed"
+                known = "" if new else " already existed; nothing was changed"
                 said.append(f"{prompt_sets.build_full_name(made)}{known}\ndigest {made.digest}")
         except (SourceError, Incomplete) as refused:
             for problem in refused.problems:

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         judge, submission = _find_judge(options["judge"]), find_submission(options["submission"])
         found = predictions.compute_results(predictions.select_judgments(judge, submission))
         if not found.judgments:
-            raise CommandError(f"{judge} has judged nothing of submission {submission.pk}; run_judge makes it do so.")
+            raise CommandError(f"{judge} has judged nothing in submission {submission.pk}. Run it first: run_judge.")
         if options["json"]:
             self.stdout.write(
                 json.dumps(_build_json(found, options["by"]), ensure_ascii=False, indent=2, allow_nan=False)

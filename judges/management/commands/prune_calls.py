@@ -26,13 +26,13 @@ class Command(BaseCommand):
         if options["run"] is not None:
             run = JudgeRun.objects.filter(pk=options["run"]).first()
             if run is None:
-                raise CommandError(f"There is no judge run {options['run']}.", returncode=2)
+                raise CommandError(f"Judge run {options['run']} does not exist.", returncode=2)
         count = trace.prune(options["before"], run)
         self.stdout.write(f"Emptied: {counted(count, 'call')}. If you repeat these calls, you pay for them again.")
 
 
 def _parse_moment(text: str) -> datetime:
-    """A date (its first moment) or a date with a time; UTC unless it says otherwise."""
+    """Parse a date (its first moment) or a date with a time; UTC unless it has a time zone."""
     try:
         if (day := parse_date(text)) is not None:
             return datetime(day.year, day.month, day.day, tzinfo=UTC)
@@ -40,4 +40,4 @@ def _parse_moment(text: str) -> datetime:
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         pass
-    raise ArgumentTypeError(f"{text!r} is no date such as 2026-01-31")
+    raise ArgumentTypeError(f"{text!r} is not a date such as 2026-01-31")

@@ -27,8 +27,8 @@ from judges.runs import Progress
 from judges.working.database import AWAY
 from judges.working.worker import work
 
-SLICE = 600.0  # seconds of work between two looks at whether others are still at it
-LOOK = 2.0  # seconds between two looks while others finish
+SLICE = 600.0  # seconds of work between two checks of the run's state
+LOOK = 2.0  # seconds between two checks while other workers finish
 BAR = 30  # characters of the progress bar
 
 
@@ -47,14 +47,19 @@ class Command(BaseCommand):
         )
         parser.add_argument("--unjudged", action="store_true", help="only trajectories that this judge has not judged")
         parser.add_argument("--repeat", type=_parse_count, default=1, metavar="K", help="judge each trajectory K times")
-        parser.add_argument("--max-cost", type=_parse_dollars, metavar="USD", help="start no more calls at this cost")
-        parser.add_argument("--fresh", action="store_true", help="ignore replies of earlier runs")
+        parser.add_argument(
+            "--max-cost", type=_parse_dollars, metavar="USD", help="start no more calls once this is spent"
+        )
+        parser.add_argument("--fresh", action="store_true", help="do not reuse replies of earlier runs")
         parser.add_argument("--plan", action="store_true", help="print the estimate only")
         parser.add_argument(
-            "--wait", action="store_true", help="work on the run here to its end, together with any workers"
+            "--wait", action="store_true", help="process the run here until it ends, together with any workers"
         )
         parser.add_argument(
-            "--as", dest="person", metavar="USERNAME", help="the maintainer who starts it, if there are several"
+            "--as",
+            dest="person",
+            metavar="USERNAME",
+            help="the maintainer who starts it, if the submission has several",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -85,7 +90,7 @@ class Command(BaseCommand):
         )
         self.stdout.write(
             f"{judge} on {trajectories}{times} ({plan.already_judged} judged by it before)\n"
-            f"calls:    {plan.calls} with {counted(plan.pictures, 'picture')}{again}\n"
+            f"calls:    {plan.calls} with {counted(plan.pictures, 'image')}{again}\n"
             f"tokens:   about {_format_range(plan.prompt_tokens, plan.prompt_tokens_high)} in, "
             f"{_format_range(plan.completion_tokens, plan.completion_tokens_high)} out\n"
             f"cost:     {cost}\n"
@@ -99,7 +104,7 @@ class Command(BaseCommand):
     # --- with --wait ---------------------------------------------------------------------------------------------
 
     def _work(self, run: JudgeRun) -> None:
-        """Judge what is left, and wait for what others hold. Ctrl C leaves the run to the workers."""
+        """Judge the open items, and wait for items leased by others. Ctrl C leaves the run to the workers."""
         watched = _Watch(self, run) if sys.stderr.isatty() else None
         try:
             worker = uuid.uuid4().hex
@@ -110,9 +115,13 @@ class Command(BaseCommand):
                 if not more:
                     time.sleep(LOOK)
         except AWAY as error:
-            raise CommandError(f"The database went away: {error}. Run {run.pk} goes on where a worker runs.") from error
+            raise CommandError(
+                f"The database connection was lost: {error}. Run {run.pk} continues when a worker runs."
+            ) from error
         except KeyboardInterrupt:
-            raise CommandError(f"Stopped here. Run {run.pk} goes on where a judge worker runs.", returncode=1) from None
+            raise CommandError(
+                f"Stopped here. Run {run.pk} continues when a judge worker runs.", returncode=1
+            ) from None
         finally:
             if watched is not None:
                 watched.stop()
@@ -126,7 +135,7 @@ class Command(BaseCommand):
         self.stderr.flush()
 
     def _finish(self, run: JudgeRun) -> None:
-        """The outcome; exit code 1 when the run did not come to its end, or an item failed."""
+        """Print the outcome; exit with code 1 if the run did not finish, or an item failed."""
         now = runs.load_progress(run)
         run.refresh_from_db()
         cost = "unknown cost" if now.cost is None else f"{now.cost:.4f} USD"
@@ -139,13 +148,13 @@ class Command(BaseCommand):
         for text, count in now.errors:
             self.stderr.write(f"failed: {count} x {text}")
         if now.state != "finished":
-            raise CommandError(f"The run did not come to its end: {run.stopped or now.state}")
+            raise CommandError(f"The run did not finish: {run.stopped or now.state}")
         if now.failed:
-            raise CommandError(f"{now.failed} failed; the run's page, or the API, tries them again.")
+            raise CommandError(f"{now.failed} failed; retry them on the run's page or through the API.")
 
 
 class _Watch:
-    """Shows the progress of a run on the terminal every second, from a thread with a connection of its own."""
+    """Display of a run's progress on the terminal every second, from a thread with its own database connection."""
 
     def __init__(self, command: Command, run: JudgeRun) -> None:
         self.command, self.run = command, run
@@ -172,13 +181,13 @@ def _format_range(low: Any, high: Any, form: str = "") -> str:
 
 def _parse_count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+        raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def _parse_seed(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MOST_SEED:
-        raise ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_SEED}")
+        raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
 
 
@@ -186,7 +195,7 @@ def _parse_dollars(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise ArgumentTypeError(f"{text!r} is no number of US dollars") from None
+        raise ArgumentTypeError(f"{text!r} is not an amount in US dollars") from None
 
 
 def find_judge(name: str) -> Judge:
@@ -197,14 +206,14 @@ def find_judge(name: str) -> Judge:
 
 
 def _find_person(submission: Submission, username: str | None) -> Person:
-    """The person named, else the only maintainer of the submission."""
+    """Return the named person, else the only maintainer of the submission."""
     if username is not None:
         return find_person(username)
     maintainers = submission.memberships.filter(role=Role.MAINTAINER, deactivated_at__isnull=True)
     people = [member.person for member in maintainers.select_related("person")[:2]]
     if len(people) != 1:
         has = "more than one maintainer" if people else "no maintainer"
-        raise CommandError(f"The submission has {has}: say with --as USERNAME who starts the run.", returncode=2)
+        raise CommandError(f"The submission has {has}: use --as USERNAME to state who starts the run.", returncode=2)
     return people[0]
 
 

@@ -1,4 +1,4 @@
-"""Action selection on Multimodal-Mind2Web: which action a model would do next, held against what a person did."""
+"""Action selection on Multimodal-Mind2Web: the next action that a model chooses, compared with a person's action."""
 
 from judges.scorers.action_selection.judge import KIND, ActionSelectionParameters
 

@@ -1,4 +1,4 @@
-"""Two actions compared, and actions read from replies: by fixed rules first, which also know when they cannot tell."""
+"""Fixed rules that compare two actions (None if they cannot tell) and parse actions from replies."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from judges.scorers.reading import TEXT, build_object_schema
 
 OPTIONS = {"A": "CLICK", "B": "TYPE", "C": "SELECT"}
 LETTERS = {operation: letter for letter, operation in OPTIONS.items()}
-LONGEST_VALUE = 2_000  # characters that are kept of a value
-LONGEST_LABEL = 200  # characters of a line in which its letter must come: what stands before it is tried in many ways
+LONGEST_VALUE = 2_000  # characters that are stored of a value
+LONGEST_LABEL = 200  # characters of a line in which its letter must occur: this bounds the backtracking before it
 
 QUOTES = "\"'“”‘’«»`"
 ALIKE = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u00a0": " "})
@@ -24,15 +24,15 @@ NUMBER = re.compile(
     r"(?P<sign>[-+]?)(?P<money>[$€£]?)\s?(?P<digits>\d{1,30}|\d{1,3}(?:,\d{3}){1,9})(?P<rest>\.\d{1,30})?\s?(?P<share>%?)"
 )
 
-# What may stand around a label and its value in replies that are text: **Answer:** [B], `Operation`: "TYPE".
+# Characters around a label and its value in text replies: **Answer:** [B], `Operation`: "TYPE".
 MARKS = r"[ \t*_`#\"'“”‘’>-]*"
 
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """The action in a reply: the option of its operation, its value, the number of an element, a point of a picture.
+    """The action in a reply: its operation and option, its value, the number of an element, a point in the screenshot.
 
-    ``element`` None: no number. ``point`` is x and y in thousandths of width and height, None without one.
+    ``element`` is None without a number. ``point`` is x and y in thousandths of width and height, None without one.
     """
 
     operation: str
@@ -53,9 +53,9 @@ class Unread(ValueError):
 
 
 def normalise(text: str) -> str:
-    """``text`` as it is compared: compatible characters alike, case and spaces ignored, without quotes around it.
+    """Return ``text`` for comparison: compatible characters unified, case and spaces folded, outer quotes removed.
 
-    Quotes inside are kept: O'Brien stays what it is, whichever apostrophe it is written with.
+    Inner quotes remain: O'Brien is the same with either apostrophe.
     """
     same = " ".join(unicodedata.normalize("NFKC", text).translate(ALIKE).casefold().split())
     while len(same) > 1 and same[0] in QUOTES and same[-1] in QUOTES:
@@ -64,11 +64,11 @@ def normalise(text: str) -> str:
 
 
 def is_same_value(right: str, said: str, options: Sequence[tuple[str, str]] = ()) -> bool | None:
-    """Return whether two values mean the same; None where fixed rules cannot tell.
+    """Return whether two values mean the same; None if fixed rules cannot tell.
 
-    ``options`` are texts and values of the list that is selected from: two that name the same entry are the same, two
-    that name different ones are not. Without such an entry equal texts are the same; an empty one, and two different
-    numbers, are not; anything else is undecided.
+    ``options`` are texts and values of the list to select from: two values that name the same entry are the same, two
+    that name different entries are not. Without such entries equal texts are the same; an empty text differs from
+    another, as do two different numbers; anything else is undecided.
     """
     gold, given = normalise(right), normalise(said)
     if gold == given:
@@ -83,26 +83,26 @@ def is_same_value(right: str, said: str, options: Sequence[tuple[str, str]] = ()
 
 
 def _find_entries(value: str, options: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """The entries of a list with this text or value; by text, where any has it."""
+    """Return the positions of list entries with this text or, if no entry has it, with this value."""
     texts = frozenset(place for place, (text, _) in enumerate(options) if normalise(text) == value)
     return texts or frozenset(place for place, (_, hidden) in enumerate(options) if normalise(hidden) == value)
 
 
 def _is_same_number(right: re.Match[str], said: re.Match[str]) -> bool | None:
-    """Different numbers are different; of equal ones "007" and "7", "5" and "5 %", "1.10" and "1.1" may be.
+    """Return whether two numbers are the same; None for "007" and "7", "5" and "5 %", "1.10" and "1.1".
 
-    1,000 is 1000. Where they are the same in one way of writing and differ in another, as 1.000 and 1,000, None.
+    1,000 is 1000. Also None if they are equal in one notation and differ in another, such as 1.000 and 1,000.
     """
     if _parse_number(right) != _parse_number(said):
         return None if _read_amounts(right) & _read_amounts(said) else False
     alike = all(right[part] == said[part] for part in ("money", "share")) and _zeros(right) == _zeros(said)
-    # 1.10 and 1.1 are one amount of money, and two versions or sections.
+    # 1.10 and 1.1 are the same amount of money, but different versions or sections.
     alike = alike and bool(right["money"] or (right["rest"] or "") == (said["rest"] or ""))
     return True if alike else None
 
 
 def _read_amounts(found: re.Match[str]) -> frozenset[Decimal]:
-    """Return all readings: three digits after a lone comma or point are thousands in one country, parts in another."""
+    """Return all readings: three digits after a lone comma or point are thousands or decimals, by country."""
     lone = re.fullmatch(r"\d{1,3}[.,]\d{3}", f"{found['digits']}{found['rest'] or ''}")
     if not lone:
         return frozenset({_parse_number(found)})
@@ -119,19 +119,19 @@ def _zeros(found: re.Match[str]) -> int:
 
 
 def has_entry(value: str, options: Sequence[tuple[str, str]], shown: Collection[int]) -> bool:
-    """Return whether an entry with this text or value is among the ``shown`` places of a list."""
+    """Return whether an entry with this text or value is among the ``shown`` positions of a list."""
     return bool(_find_entries(normalise(value), options) & frozenset(shown))
 
 
 def score_option_selection(right: Operation, said: Predicted) -> int:
-    """1 where the type of the operation is right (option A click, B type, C select), else 0."""
+    """Return 1 if the type of the operation is right (option A click, B type, C select), else 0."""
     return int(right.op == said.operation)
 
 
 def score_action(right: Operation, said: Predicted, options: Sequence[tuple[str, str]] = ()) -> int | None:
-    """1 where type and value are right, 0 where one is not, None where it depends on what the value means.
+    """Return 1 if type and value are right, 0 if one is not, None if it depends on the meaning of the value.
 
-    A click has no value. That of SELECT is compared with text and value of the list's entries.
+    A click has no value. The value of SELECT is compared with text and value of the list's entries.
     """
     if right.op != said.operation:
         return 0
@@ -152,9 +152,9 @@ CHOICE_SCHEMA = build_object_schema(reason=TEXT, choice={"type": "string", "enum
 
 
 def read_prediction(reply: Reply, *, pointing: bool = False) -> Predicted:
-    """The action of a reply: of its structured answer, or of labelled lines of its text. Raises Unread.
+    """Return the action of a reply: from its structured answer, or from labelled lines of its text. Raise Unread.
 
-    ``pointing`` asks for a point of the picture in place of an element's number.
+    ``pointing`` requires a point in the screenshot instead of an element's number.
     """
     if reason := reply.unusable():
         raise Unread(reason)
@@ -167,7 +167,7 @@ def read_prediction(reply: Reply, *, pointing: bool = False) -> Predicted:
     if pointing:
         point = (said.get("x"), said.get("y"))
         if not all(isinstance(one, int) and 0 <= one <= 1000 for one in point):
-            raise Unread("The reply names no point of the picture.")
+            raise Unread("The reply names no point of the screenshot.")
         return Predicted(operation, value, point=(int(point[0] or 0), int(point[1] or 0)))
     element = said.get("element")
     if not isinstance(element, int) or isinstance(element, bool):
@@ -183,9 +183,9 @@ def _read_text(text: str, pointing: bool) -> dict[str, Any]:
 
 
 def find_operation(text: str) -> str:
-    """The operation of an "Operation:", "Action:" or "Answer:" line, as a word or as its letter; "" without one.
+    """Return the operation of an "Operation:", "Action:" or "Answer:" line, given as a word or letter; "" without one.
 
-    Lines that contradict each other name none.
+    The result is also "" if lines contradict each other.
     """
     words = {_parse_operation(said) for said in _find_lines(text, "operation|action(?:[ \t]+type)?")} - {""}
     letters = {OPTIONS[letter] for said in _find_lines(text, "answer|option|choice") if (letter := find_letter(said))}
@@ -200,10 +200,10 @@ def _parse_operation(said: str) -> str:
 
 
 def find_letter(said: str) -> str:
-    """A, B or C at the beginning of what follows "Answer:", also bold or in brackets; "" where it is a word.
+    """Return A, B or C at the start of the text after "Answer:", also bold or in brackets; "" if it is a word.
 
-    "B", "**B**", "[B]", "(b).", "B) TYPE" and "Option B" are taken; "Apply", "a button" and "A or B" are not: after a
-    letter comes nothing, or a mark, or the name of its own operation.
+    "B", "**B**", "[B]", "(b).", "B) TYPE" and "Option B" are accepted; "Apply", "a button" and "A or B" are not: after
+    a letter comes nothing, or a mark, or the name of its own operation.
     """
     found = re.match(
         rf"{MARKS}(?:[Oo](?:ption|PTION)[ \t]+)?[\[({{<]*{MARKS}(?P<letter>[ABCabc])(?![A-Za-z0-9'’])(?P<rest>.*)",
@@ -244,7 +244,7 @@ def _parse_integer(said: str) -> int | None:
 
 
 def read_choice(reply: Reply) -> int | None:
-    """1 for Y and 0 for N: of a structured answer, or of a last line that is that letter alone; None otherwise."""
+    """Return 1 for Y and 0 for N, from a structured answer or a last line with only that letter; otherwise None."""
     if reply.unusable():
         return None
     if reply.data is not None:
@@ -255,7 +255,7 @@ def read_choice(reply: Reply) -> int | None:
 
 
 def read_sameness(reply: Reply) -> int | None:
-    """1 or 0: whether a reply takes two values for the same; None where it does not say."""
+    """Return 1 if a reply says that two values are the same, 0 if it says no, None if it says neither."""
     if reply.unusable():
         return None
     if reply.data is not None:

@@ -1,22 +1,22 @@
-"""The published cookbook's way of asking and scoring, for comparison: its page summary, its prompt, its two scorers.
+"""The method of the published cookbook, for comparison: its page summary, its prompt, its two scorers.
 
 The published cookbook differs from this judge as follows:
 
-- It shows the actions of the whole task, also later ones, as previous ones. Fixed here in both styles, since numbers
-  with it would mean nothing.
+- It shows the actions of the whole task, also later ones, as previous ones. Fixed here in both styles, because it
+  makes numbers meaningless.
 - An unparsable row becomes CLICK without a value. Here the row is refused.
-- An image that is not raw bytes is left out silently. Here each prediction says what was sent.
+- An image that is not raw bytes is omitted silently. Here each prediction records its mode.
 - Groups have a fixed order, so that 50 buttons hide all fields; submit inputs are listed twice; labels end at the first
   child; attributes have any length. This style keeps that, and cuts attributes at 500 characters.
 - A page that declares an encoding is an error. Here every page is parsed as UTF-8.
 - No element is asked for. The default style asks for one and scores it.
-- "Answer: Apply" is A, ``**Answer:** B`` is nothing. Here a letter counts alone or with its operation; bold and
+- "Answer: Apply" gives A, ``**Answer:** B`` gives nothing. Here a letter counts alone or with its operation; bold and
   brackets are understood, and a value is the whole line.
-- Unreadable replies count as some action. Here they are in no average, and the bounds count them as wrong.
-- Two model calls decide. The default style has rules, and asks only what a value means.
-- The first rows of a split are judged. Here tasks are chosen; ``--limit`` with ``--seed`` is a random sample.
+- Unreadable replies count as an action. Here no average includes them, and the bounds count them as wrong.
+- Two model calls decide. The default style uses rules, and asks only about the meaning of a value.
+- The first rows of a split are judged. Here you choose tasks; ``--limit`` with ``--seed`` is a random sample.
 
-Own prompt sets have ``action.system``, ``action.user`` ({task}, {elements}, {previous_actions}), and ``system`` and
+Custom prompt sets have ``action.system``, ``action.user`` ({task}, {elements}, {previous_actions}), and ``system`` and
 ``user`` of ``option_selection`` and ``action_correctness`` ({task}, {expected_option}, {expected_action},
 {expected_value}, {target}, {output}).
 """
@@ -64,14 +64,14 @@ GROUPS: tuple[Group, ...] = (
 @dataclass(frozen=True, slots=True)
 class Listed:
     lines: tuple[str, ...]
-    ranks: Mapping[str, int]  # the place of each node, from 1, in the order in which the summary takes them
+    ranks: Mapping[str, int]  # the position of each node, from 1, in the order in which the summary takes them
 
     def rank_of(self, nodes: Collection[str]) -> int | None:
         return min((self.ranks[node] for node in nodes if node in self.ranks), default=None)
 
 
 def summarise(html: str, most: int = MOST_ELEMENTS) -> Listed:
-    """Up to ``most`` elements, group by group and in document order in each; a message for an empty or broken page."""
+    """Return up to ``most`` elements, by group and then in document order; a message for an empty or broken page."""
     if not html.strip():
         return Listed((EMPTY,), {})
     root, problem = parse(html)
@@ -94,7 +94,7 @@ def format_node(node: Any) -> str:
 
 
 def extract_text(node: Any) -> str:
-    """The text before the first element in it, or, where that is blank, all pieces of text joined by spaces."""
+    """Return the text before the first child element or, if that is blank, all pieces of text joined by spaces."""
     direct = (node.text or "").strip()
     if direct:
         return direct[:TEXT]
@@ -108,7 +108,7 @@ def extract_text(node: Any) -> str:
 
 
 def format_previous_actions(before: Sequence[str]) -> str:
-    """The last three of the actions before this one, numbered from 1; with how many there are where that is more."""
+    """Return the last three actions before this one, numbered from 1, and the total if there are more."""
     if not before:
         return "None"
     shown = before[-PREVIOUS:]
@@ -135,7 +135,7 @@ def fill_text(texts: Prompts, name: str, **values: str) -> str:
 
 
 async def grade(texts: Prompts, step: ReferenceStep, place: int, output: str, model: Asker) -> list[Reply]:
-    """The replies of the two scorers of a prediction, in the order of `SCORERS`."""
+    """Return the replies of the two scorers of a prediction, in the order of `SCORERS`."""
     operation = step.operation
     values = {
         "task": step.task,

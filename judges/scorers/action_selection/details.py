@@ -1,4 +1,4 @@
-"""The predictions of a model, step by step, beside what was done."""
+"""Details page of action selection: the predictions of a model and the reference actions, step by step."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ TITLES = {
     "operation_f1": "operation F1",
     "counted": "steps counted",
     "unparsed": "replies not read",
-    "absent": "right element not listed",
-    "options_absent": "right entry of a list not shown",
+    "absent": "correct element not listed",
+    "options_absent": "correct entry of a list not shown",
     "by_model": "values compared by the model",
     "recall": "recall of the page summary",
     "recall_shown": "recall as shown",
@@ -43,10 +43,10 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class PredictedStep:
-    """``predicted`` is None where no action could be read out of the reply; ``unparsed`` then says why.
+    """One step. ``predicted`` is None if no action could be read from the reply; ``unparsed`` then says why.
 
-    ``target`` says in words whether the right element, and the right entry of its list, was in the page summary that
-    the model was shown.
+    ``target`` says in words whether the right element, and the right entry of its list, was in the page summary shown
+    to the model.
     """
 
     step: int
@@ -123,7 +123,7 @@ def _describe_target(given: Mapping[str, Any]) -> str:
     of = "" if listed is None else f" of {listed}"
     ranked = "" if rank is None else f", in rank {rank}{of}"
     missing = given.get("option_present") is False
-    return f"{said}{ranked}" + (", without the right entry of its list" if missing else "")
+    return f"{said}{ranked}" + (", without the correct entry of its list" if missing else "")
 
 
 def _build_mark(value: Any) -> Mark:
@@ -136,7 +136,7 @@ def _build_mark(value: Any) -> Mark:
 
 
 def _read_metrics(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures of one task, each as a title and a text; its averages over steps and over tasks are the same."""
+    """Return the figures of one task as pairs of title and text; averages over steps and over tasks are equal here."""
     measures = mapping(given.get("measures"))
     found = [
         (_format_title(name), _format_mean(mapping(value).get("micro"))) for name, value in _sort_metrics(measures)[:20]
@@ -153,7 +153,7 @@ def _read_metrics(given: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _sort_metrics(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Those that are told, in the order of `TITLES`, then by name: a database may keep an order of its own."""
+    """Return the displayed metrics in the order of `TITLES`, then by name: a database may store another order."""
     places = {name: place for place, name in enumerate(TITLES)}
     told = [one for one in given.items() if one[0] not in ("measures", "tasks", "task_success_bound")]
     return sorted(told, key=lambda one: (places.get(one[0], len(places)), one[0]))

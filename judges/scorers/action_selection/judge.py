@@ -1,7 +1,7 @@
 """The judge of action selection: at each step of a reference trajectory a model chooses the next action.
 
-It judges the model, and not an agent: the trajectory is what a person did, with the ground truth of every step. A
-step is scored by fixed rules; a model is asked once more only where two values may mean the same.
+It judges the model, not an agent: the trajectory is what a person did, with the ground truth of every step. Fixed
+rules score a step; the model is asked a second time only if two values may mean the same.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ KIND_NAME = "action-selection"
 LONGEST = 20_000  # characters of a text in the details
 FEWEST, MOST = 5, 200  # elements of a summary
 NO_STEPS = "The trajectory has no ground truth: action selection judges reference trajectories of Multimodal-Mind2Web."
-NO_PICTURE = "The step has no screenshot, and nothing else may be shown."
-OWN_GRADER = "the model under test, asked again, graded its own replies: {} of {} steps"
-OWN_VALUES = "the model under test itself said whether its value means the same: {} of {} steps"
+NO_PICTURE = "The step has no screenshot, and the judge may see nothing else."
+OWN_GRADER = "the model under test graded its own replies in a second call: {} of {} steps"
+OWN_VALUES = "the model under test itself decided whether its value means the same: {} of {} steps"
 NO_PLACE = "The ground truth does not say where in the screenshot the element is."
 
 
@@ -46,9 +46,7 @@ class ActionSelectionParameters:
         default="multimodal",
         metadata={"help": "What is sent of a page: its summary and the screenshot, or one of them."},
     )
-    elements: int = field(
-        default=50, metadata={"help": f"At most so many elements in the page summary, {FEWEST} to {MOST}."}
-    )
+    elements: int = field(default=50, metadata={"help": f"Most elements in the page summary, {FEWEST} to {MOST}."})
 
     def __post_init__(self) -> None:
         if not FEWEST <= self.elements <= MOST:
@@ -57,7 +55,7 @@ class ActionSelectionParameters:
 
 @dataclass(slots=True)
 class StepOutcome:
-    """The outcome of one step; numbers are None where there is none, and all of them where ``unparsed`` says why."""
+    """The outcome of one step; a number is None if it is not known, and all are None if ``unparsed`` gives a reason."""
 
     sight: Sight
     reply: str = ""
@@ -127,7 +125,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ActionSelectionScorer:
-    """Asks about all steps at once; a failed call fails the whole, an unreadable reply is told and counted."""
+    """Scorer that asks about all steps at once: a failed call fails it, an unreadable reply is reported and counted."""
 
     parameters: ActionSelectionParameters
     prompts: Prompts
@@ -181,7 +179,7 @@ class ActionSelectionScorer:
         return Prompt(texts[f"{stage}.framed_system"], (parts,))
 
     async def _compare_by_meaning(self, outcome: StepOutcome, said: Predicted, model: Asker) -> None:
-        """Ask whether two values mean the same; where the reply does not say, the number stays None."""
+        """Ask whether two values mean the same; `action_correctness` stays None if the reply does not say."""
         reference = outcome.sight.reference
         lines = [
             framing.format_field("task", reference.task, framing.TASK),
@@ -218,7 +216,7 @@ class ActionSelectionScorer:
         return outcome
 
     def _build_notes(self, outcomes: list[StepOutcome]) -> dict[str, Any]:
-        """Note how often the judged model itself decided what is right."""
+        """Return a note of how often the judged model itself decided whether a step is right."""
         times = sum(one.value_by_model for one in outcomes)
         says = OWN_GRADER if self.parameters.style == "cookbook" else OWN_VALUES
         return {"graded by": says.format(times, len(outcomes))} if times else {}
@@ -236,7 +234,7 @@ class ActionSelectionScorer:
             verdict,
             f"{sum(unread.values())} of {len(outcomes)} steps have no prediction: {reasons}"[:500] if unread else "",
             score=None if unread else right / len(outcomes),
-            explanation=f"{right} of {len(outcomes)} steps are right.",
+            explanation=f"{right} of {len(outcomes)} steps are correct.",
             steps=tuple(one.evidence() for one in outcomes),
             response="\n\n".join(f"Step {one.sight.place}: {one.reply}" for one in outcomes)[:LONGEST],
             notes=self._build_notes(outcomes),
@@ -252,9 +250,9 @@ class ActionSelectionScorer:
 
 
 def compare_by_rules(outcome: StepOutcome, said: Predicted) -> None:
-    """Score a prediction by fixed rules; `action_correctness` stays None where only the meaning of a value decides.
+    """Score a prediction by fixed rules; `action_correctness` stays None if only the meaning of a value decides.
 
-    What is not in the summary cannot be chosen: element, operation and step are then wrong, as published.
+    An element outside the summary cannot be chosen: element, operation and step are then wrong, as published.
     """
     sight, right = outcome.sight, outcome.sight.reference.operation
     outcome.option_selection = actions.score_option_selection(right, said)
@@ -288,7 +286,7 @@ def build(parameters: ActionSelectionParameters, prompts: Prompts) -> ActionSele
 
 
 def forecast(parameters: ActionSelectionParameters, subject: Subject) -> list[tuple[str, int]]:
-    """One call a step, and in the cookbook's style two more; that a value needs one cannot be foreseen."""
+    """Return one call per step, and two more in the cookbook style; calls about values cannot be foreseen."""
     files = map_files(subject)
     found = []
     for place, picture in enumerate(subject.screenshots):
@@ -309,7 +307,7 @@ KIND = register(
         name=KIND_NAME,
         version=1,
         title="Action selection",
-        description="A model chooses the next action at each step of a reference trajectory, and is scored by it.",
+        description="A model chooses the next action at each step of a reference trajectory, and is scored against it.",
         parameters=ActionSelectionParameters,
         prompts="action-selection/1",
         build=build,

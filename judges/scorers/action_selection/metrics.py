@@ -1,8 +1,8 @@
 """Measures of predicted actions: shares over steps and tasks, recall of the page summary, baselines. Pure.
 
-All numbers are fractions from 0 to 1, or None with a reason where nothing was counted. Definitions are those of
+All numbers are fractions from 0 to 1, or None with a reason if nothing was counted. Definitions are those of
 Mind2Web (Deng et al. 2023, "Mind2Web: Towards a Generalist Agent for the Web", section 4): a step is a pair of an
-element and an operation; what cannot be chosen because it is not among the candidates is wrong, and is counted.
+element and an operation; a step whose right element is not among the candidates is counted, as wrong.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PARTS = "the group has only some steps of a task"
 class Facts:
     """The facts of one prediction, without its texts.
 
-    ``trajectory`` tells tasks apart, ``position`` counts the steps of a task from 0, ``operation`` is the type that is
-    right (CLICK, TYPE, SELECT) and ``said`` the predicted one. ``target_rank`` is the place of the right element, from
-    1, in the order in which elements are taken into the summary, None where the page has none. ``unparsed`` says why
-    the reply could not be read: such a step has no numbers. A number is None where its style does not have it.
-    ``option_present`` is None where nothing was to be selected from a list that was shown. ``by_model``: a model, the
-    judged one, decided whether it is right.
+    ``trajectory`` identifies the task, ``position`` counts the steps of a task from 0, ``operation`` is the right type
+    (CLICK, TYPE, SELECT) and ``said`` the predicted one. ``target_rank`` is the position of the right element, from 1,
+    in the order in which the summary takes elements, None if the page does not have it. ``unparsed`` says why the reply
+    could not be read: such a step has no numbers. A number is None if its style does not define it.
+    ``option_present`` is None unless a value was to be selected from a list that was shown. ``by_model``: a model (the
+    judged one) decided whether it is right.
     """
 
     trajectory: int
@@ -54,7 +54,7 @@ MEASURED = ("element_accuracy", "operation_f1", "step_success", "option_selectio
 
 
 def read_facts(step: Mapping[str, Any], task: Mapping[str, Any], trajectory: int = 0) -> Facts:
-    """The facts of a step, as the details of a judgment have it and its task."""
+    """Return the facts of a step from the details of a judgment and from its task."""
     gold, said = step.get("gold") or {}, step.get("predicted") or {}
     return Facts(
         trajectory=trajectory,
@@ -75,14 +75,14 @@ def read_facts(step: Mapping[str, Any], task: Mapping[str, Any], trajectory: int
 
 
 def tokens(operation: str, value: str) -> frozenset[str]:
-    """The set of whitespace tokens of "OP value"."""
+    """Return the set of whitespace-separated tokens of "OP value"."""
     return frozenset(f"{operation} {value}".split())
 
 
 def operation_f1(right: Iterable[str], said: Iterable[str]) -> float:
-    """F1 = 2 P R / (P + R) over two sets of tokens, P = |both| / |said|, R = |both| / |right|; 0 to 1.
+    """Return F1 = 2 P R / (P + R) over two sets of tokens, P = |both| / |said|, R = |both| / |right|; 0 to 1.
 
-    Order and repetitions play no part, case does. Both empty: 1; one of them empty, or nothing in common: 0.
+    Order and repetitions do not matter, case does. Both empty: 1; one of them empty, or nothing in common: 0.
     """
     gold, given = frozenset(right), frozenset(said)
     both = len(gold & given)
@@ -92,13 +92,13 @@ def operation_f1(right: Iterable[str], said: Iterable[str]) -> float:
 
 
 def step_success(element: float, f1: float) -> int:
-    """1 where the element is right and the operation exactly right (F1 is 1), else 0."""
+    """Return 1 if the element is right and the operation exactly right (F1 is 1), else 0."""
     return int(element == 1 and f1 == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """An average of ``n`` values; ``value`` None where there is none, and ``undefined`` then says why."""
+    """An average of ``n`` values; without values ``value`` is None and ``undefined`` says why."""
 
     value: float | None
     n: int
@@ -111,10 +111,10 @@ def mean(values: Sequence[float]) -> Mean:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number in two averages: ``micro`` over all steps, ``macro`` the mean over tasks of each task's mean.
+    """Two averages of one number: ``micro`` over all steps, ``macro`` the mean over tasks of each task's mean.
 
-    ``micro_bound`` and ``macro_bound`` are over all steps that were asked for, those without the number counted as
-    wrong: what could not be read raises the averages, and not these.
+    ``micro_bound`` and ``macro_bound`` are over all steps that were asked for, and count those without the number as
+    wrong: unreadable replies can raise the averages, but not these.
     """
 
     micro: Mean
@@ -124,11 +124,11 @@ class Measure:
 
 
 def measure(facts: Sequence[Facts], name: str) -> Measure:
-    """The averages of a field over the steps that have it.
+    """Return the averages of a field over the steps that have it.
 
     micro = (1/N) sum x_i over N steps. macro = (1/T) sum over T tasks of (1/n_t) sum x_i of its n_t steps, so that a
-    task of 2 steps weighs as much as one of 20; it is what the paper reports. A number that no read step has, as its
-    style does not know it, has no bounds either.
+    task of 2 steps weighs as much as one of 20; the paper reports macro. A number that no read step has, because its
+    style does not define it, has no bounds either.
     """
     values = [(one.trajectory, None if one.unparsed else getattr(one, name)) for one in facts]
     known = [(task, float(value)) for task, value in values if value is not None]
@@ -145,15 +145,15 @@ def _compute_averages(values: Sequence[tuple[int, float]]) -> tuple[Mean, Mean]:
 
 
 def task_success(facts: Sequence[Facts]) -> Mean:
-    """The share of tasks in which every step succeeded.
+    """Return the share of tasks in which every step succeeded.
 
-    A task with a step that was not read has no outcome and is left out, as its judgment is unscored.
+    A task with an unread step has no outcome and is excluded, because its judgment is unscored.
     """
     return mean([float(all(step == 1 for step in steps)) for steps in _group_by_task(facts) if None not in steps])
 
 
 def task_success_bound(facts: Sequence[Facts]) -> Mean:
-    """The share of all tasks, one with a step that was not read counted as failed."""
+    """Return the success share over all tasks; a task with an unread step counts as failed."""
     return mean([float(all(step == 1 for step in steps)) for steps in _group_by_task(facts)])
 
 
@@ -165,25 +165,25 @@ def _group_by_task(facts: Sequence[Facts]) -> list[list[float | None]]:
 
 
 def recall_shown(facts: Sequence[Facts]) -> Mean:
-    """The share of steps whose right element the model was really shown, whatever size the summary has."""
+    """Return the share of steps whose right element was in the summary shown to the model, whatever its size."""
     return mean([float(one.target_present) for one in facts if one.mode != "screenshot-only"])
 
 
 def recall_at(facts: Sequence[Facts], most: int) -> Mean:
-    """The share of steps whose right element is among the first ``most`` of the page summary.
+    """Return the share of steps whose right element is among the first ``most`` of the page summary.
 
-    Over all steps that had a page, read or not: it measures the summary, not the model. A page without the right
-    element counts 0. Steps that were shown no summary (screenshot only) are left out.
+    It covers all steps with a page, read or not: it measures the summary, not the model. A page without the right
+    element counts 0. Steps without a summary (screenshot only) are excluded.
     """
     shown = [one for one in facts if one.mode != "screenshot-only"]
     return mean([float(one.target_rank is not None and one.target_rank <= most) for one in shown])
 
 
 def majority(facts: Sequence[Facts]) -> tuple[str, Mean]:
-    """The most frequent right operation, and the share of counted steps that have it.
+    """Return the most frequent right operation, and the share of counted steps that have it.
 
-    So high is the option selection of who always says this one, without looking. Of several equally frequent ones the
-    first in the alphabet.
+    This is the option selection of a model that always answers this operation. Of several equally frequent ones, it is
+    the first in the alphabet.
     """
     counts = Counter(one.operation for one in facts if not one.unparsed)
     if not counts:
@@ -194,12 +194,12 @@ def majority(facts: Sequence[Facts]) -> tuple[str, Mean]:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Everything about a set of predictions.
+    """All figures of a set of predictions.
 
     ``steps`` were asked for, ``counted`` have numbers, ``unparsed`` could not be read. ``absent`` are counted steps
     whose right element was not in the summary, ``options_absent`` those whose right entry was not among the shown ones
-    of its list, ``by_model`` those where a model had a say in what is right. ``measures`` has the names of `MEASURED`;
-    ``recall`` is by the size of the summary, ``recall_shown`` for the size that it had. ``majority`` stands beside
+    of its list, ``by_model`` those where a model took part in the decision. ``measures`` has the names of `MEASURED`;
+    ``recall`` is by the size of the summary, ``recall_shown`` for its actual size. ``majority`` is the baseline of
     ``option_selection``.
     """
 
@@ -255,9 +255,9 @@ GROUPED: dict[str, Callable[[Facts], str]] = {
 
 
 def groups(facts: Sequence[Facts]) -> dict[str, dict[str, Numbers]]:
-    """The numbers of each group by each of `GROUPED`; positions in their order, all others by name.
+    """Return the numbers of each group by each of `GROUPED`; positions in their order, all others by name.
 
-    A group that has only some steps of a task has no task success: all of some steps is another quantity.
+    A group that has only some steps of a task has no task success: success in some steps is another quantity.
     """
     steps = Counter(one.trajectory for one in facts)
     found: dict[str, dict[str, Numbers]] = {}

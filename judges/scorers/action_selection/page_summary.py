@@ -1,7 +1,7 @@
 """Summary of a page: the elements that one can act on, each with a number, its label and its node.
 
-Elements are taken by turns from fields, buttons, links, other clickable ones and the rest, in each group those first
-whose words are in the task, so that no crowd of one kind hides the others. Nothing of the ground truth plays a part.
+Elements are taken in turn from fields, buttons, links, other clickable ones and the rest, so that many elements of one
+kind cannot hide the others. In each group, elements with words of the task come first. The ground truth is not used.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ MOST_NODES = 200_000
 LABEL = 100  # characters
 ATTRIBUTE = 60
 OPTION = 60
-MOST_OPTIONS = 100  # of a list that are shown; all are known
-OPTIONS_TEXT = 1_500  # characters of the entries that are shown of a list
+MOST_OPTIONS = 100  # entries of a list that are shown; all are compared
+OPTIONS_TEXT = 1_500  # characters of the shown entries of a list
 MOST_KNOWN_OPTIONS = 2_000
 
-# How many of each group are taken in a turn, and the names that the data set gives to attributes.
+# Elements taken from each group per turn, and the names that the data set gives to attributes.
 TURNS = {"field": 3, "button": 3, "clickable": 2, "link": 3, "other": 1}
 SHOWN = ("id", "type", "name", "role", "placeholder", "aria-label", "title", "alt", "value", "href")
 ALIASES = {"aria-label": ("aria_label",), "value": ("input_value", "text_value"), "name": ("data_name",)}
@@ -48,11 +48,11 @@ COMMON = frozenset({
 
 @dataclass(slots=True)
 class Element:
-    """One element: ``node`` is its backend_node_id ("" without), ``text`` its visible label with everything in it.
+    """One element: ``node`` is its backend_node_id ("" without one), ``text`` its visible label with all inner text.
 
-    ``attributes`` are those worth showing, shortened. ``options`` are pairs of text and value of a list, ``listed`` the
-    places of those that are shown. ``place`` counts elements in document order, ``rank`` from 1 is the order in which
-    they are taken into a summary.
+    ``attributes`` are the `SHOWN` ones, shortened. ``options`` are pairs of text and value of a list, ``listed`` the
+    positions of those that are shown. ``place`` counts elements in document order, ``rank`` from 1 is the order in
+    which a summary takes them.
     """
 
     node: str
@@ -70,7 +70,7 @@ class Element:
         return bool(self.text or self.attributes)
 
     def described(self) -> str:
-        """One line without a number: the tag with its attributes, the label, and the options of a list."""
+        """Return one line without a number: the tag with its attributes, the label, and the options of a list."""
         shown = "".join(f" {name}={value}" for name, value in self.attributes.items())
         line = f"<{self.tag}{shown}> {self.text}".rstrip()
         if not self.options:
@@ -82,7 +82,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class PageSummary:
-    """The elements that are shown, numbered from 1 in document order, and how all others would have ranked.
+    """The elements that are shown, numbered from 1 in document order, and the ranks of all elements.
 
     ``ranks`` has the rank of every node of the page that can be acted on. ``problem`` says why nothing could be read.
     """
@@ -99,7 +99,7 @@ class PageSummary:
 
 
 def summarise(html: str, task: str, most: int) -> PageSummary:
-    """The summary of a page for a task, of at most ``most`` elements; never raises, whatever the page is."""
+    """Return the summary of a page for a task, with at most ``most`` elements; never raise, whatever the page is."""
     root, problem = parse(html)
     if root is None:
         return PageSummary((), {}, problem)
@@ -118,10 +118,10 @@ def summarise(html: str, task: str, most: int) -> PageSummary:
 
 
 def parse(html: str) -> tuple[Any, str]:
-    """The root of a page, or None and the reason.
+    """Return the root of a page and "", or None and the reason.
 
-    The text is given as UTF-8 bytes and the parser is told so: an encoding that the page declares is of a file that
-    it is no more.
+    The parser gets UTF-8 bytes and that encoding explicitly: the encoding that the page declares is that of the
+    original file.
     """
     if not html.strip():
         return None, "The page is empty."
@@ -141,9 +141,9 @@ def split_words(text: str) -> frozenset[str]:
 
 
 def rank_elements(elements: Sequence[Element], task: Collection[str]) -> list[Element]:
-    """All elements, each once: by turns from the groups, and in a group by how much of the task they name.
+    """Return all elements, each once: in turn from the groups, and in a group by how much of the task they name.
 
-    A word weighs 1 / (how many elements have it): what stands everywhere tells nothing.
+    A word weighs 1 / (number of elements with it): a word that occurs everywhere has no information.
     """
     weights = compute_weights([f"{one.text} {' '.join(one.attributes.values())}" for one in elements], task)
     weight = {id(one): found for one, found in zip(elements, weights, strict=True)}
@@ -157,7 +157,7 @@ def rank_elements(elements: Sequence[Element], task: Collection[str]) -> list[El
 
 
 def compute_weights(texts: Sequence[str], task: Collection[str]) -> list[float]:
-    """How much of the task each text names; a word weighs 1 / (how many texts have it)."""
+    """Compute how much of the task each text names; a word weighs 1 / (number of texts with it)."""
     words = [split_words(text) & frozenset(task) for text in texts]
     often = Counter(word for found in words for word in found)
     return [sum(1 / often[word] for word in found) for found in words]
@@ -168,9 +168,9 @@ def format_entry(option: tuple[str, str]) -> str:
 
 
 def limit_entries(options: Sequence[tuple[str, str]], task: Collection[str]) -> tuple[int, ...]:
-    """The places of the entries that are shown, in the order of the list: at most `MOST_OPTIONS`, in `OPTIONS_TEXT`.
+    """Return the positions of the shown entries, in list order: at most `MOST_OPTIONS`, in `OPTIONS_TEXT` characters.
 
-    Where that is not all of them, those with words of the task are taken first, then those at the top of the list.
+    If not all of them fit, those with words of the task are taken first, then those at the top of the list.
     """
     texts = [format_entry(one) for one in options]
     weights = compute_weights(texts, task)
@@ -198,7 +198,7 @@ class _Open:
     element: Element | None
     text: list[str] = field(default_factory=list)
     length: int = 0
-    own: bool = False  # whether text stands directly in it
+    own: bool = False  # whether it contains text directly
 
     def add_text(self, text: str | None, own: bool = True) -> None:
         if text and (text := SPACES.sub(" ", text[: LABEL * 4])):
@@ -209,7 +209,7 @@ class _Open:
 
 
 class _Walk:
-    """Goes through a page once, without recursion, whatever its depth."""
+    """One pass through a page, without recursion, whatever its depth."""
 
     def __init__(self) -> None:
         self.found: list[Element] = []
@@ -261,10 +261,10 @@ class _Walk:
         if node.tag == "option":
             self._add_option(text, node.get("value"))
         elif element is not None:
-            # What stands in a list are its options, which are kept one by one.
+            # The text of a list consists of its options, which are stored one by one.
             element.text = "" if node.tag == "select" else text
             if element.group == "other" and not (done.own or node.tag in ICONS):
-                element.group = ""  # a box around others
+                element.group = ""  # only a container of others
         if node.tag == "label" and (target := node.get("for")):
             self.labels.setdefault(target, text)
         if self.path and node.tag not in ("option", "select"):

@@ -1,7 +1,7 @@
-"""The part of a step that a model is shown, and the part of its ground truth that scores the reply.
+"""The part of a step that is shown to a model, and the part of its ground truth that scores the reply.
 
-A step's file has its page, which may be megabytes, and all actions of the task. Here it becomes a few kilobytes: the
-summary, and the actions before the step. What comes later is not in what a prompt is made of.
+A step's file has its page, which may be megabytes, and all actions of the task. This module reduces it to a few
+kilobytes: the summary, and the actions before the step. Later actions are not available to a prompt.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ REFERENCE = re.compile(r"reference/(\d{1,6})\.json")
 LARGEST = 32 * 2**20  # bytes of a step's file
 MOST_PREVIOUS = 50
 NO_ROOM = "The texts of the task and of the actions before leave no room for the page."
-ELEMENT = 3_000  # characters of an element's line, with the entries of a list; none is longer
-LOADING = threading.BoundedSemaphore(2)  # pages that are parsed at once, of all trajectories: each takes some 10 MB
+ELEMENT = 3_000  # characters of an element's line, including the entries of a list; no line is longer
+LOADING = threading.BoundedSemaphore(2)  # pages parsed at once, of all trajectories: each takes about 10 MB
 
 Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step as a model sees it. ``mode`` is what it is really sent; ``picture`` None: there is none, or not wanted."""
+    """A step as a model sees it. ``mode`` is what is really sent; ``picture`` is None if there is none or unwanted."""
 
     task: str
     website: str
@@ -50,10 +50,10 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class TargetElement:
-    """The right element: its nodes, whether the summary shows it, its rank, and its boxes in the picture, 0 to 1.
+    """The right element: its nodes, whether the summary shows it, its rank, and its boxes in the screenshot, 0 to 1.
 
-    ``number`` is what it is called in the summary, None where that has no numbers or not this element.
-    ``option_present`` says whether the entry to select is among those shown, None where no list of it is shown.
+    ``number`` is its number in the summary, None if the summary has no numbers or does not have this element.
+    ``option_present`` says whether the entry to select is among those shown, None if its list is not shown.
     """
 
     nodes: frozenset[str]
@@ -64,14 +64,14 @@ class TargetElement:
     option_present: bool | None = None
 
     def has(self, point: tuple[int, int]) -> bool:
-        """Return whether a point, in thousandths of the picture, is in one of its boxes."""
+        """Return whether a point, in thousandths of the screenshot, is in one of its boxes."""
         x, y = point[0] / 1000, point[1] / 1000
         return any(left <= x <= right and top <= y <= bottom for left, top, right, bottom in self.boxes)
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """One step: what is shown of it, and apart from that what is right. ``reference`` has no page any more."""
+    """One step: the shown part and, separately, the right answer. ``reference`` no longer has the page."""
 
     place: int
     shown: ShownStep
@@ -80,7 +80,7 @@ class Sight:
 
     @property
     def options(self) -> Sequence[tuple[str, str]]:
-        """The entries of the list that is right: of several right elements, the first that has any."""
+        """Return the entries of the right list: of several right elements, the first that has entries."""
         right = _find_right_list(self.shown.elements, self.target.nodes)
         return right.options if right else ()
 
@@ -98,7 +98,7 @@ def map_files(subject: Subject) -> dict[int, StoredFile]:
 
 
 def load_sight(file: StoredFile, place: int, picture: ImageRef | None, style: Style, mode: Mode, most: int) -> Sight:
-    """Read a step's file; blocks, so it is called in a thread. Raises CallFailed where the store has lost it."""
+    """Read a step's file. It blocks: call it in a thread. Raise CallFailed if it is lost, too large or unreadable."""
     with LOADING:
         with file.open() as stream:
             data = stream.read(LARGEST + 1)
@@ -148,7 +148,7 @@ def _summarise(
 
 
 def _limit_elements(elements: Sequence[Element], room: int) -> tuple[Element, ...]:
-    """The elements that ``room`` characters of a record hold, the first in rank: what is cut, nobody is shown."""
+    """Return the best-ranked elements that fit into ``room`` characters of a record: it would not show the others."""
     kept = set()
     for one in sorted(elements, key=lambda one: one.rank):
         room -= len(_format_element(one, one.rank)) + 1
@@ -163,7 +163,7 @@ def _format_element(element: Element, number: int) -> str:
 
 
 def _find_boxes(step: ReferenceStep) -> Iterator[Box]:
-    """Yield the boxes of the right element in the picture, as shares of width and height, if they are known."""
+    """Yield the boxes of the right element in the screenshot, as shares of width and height, if they are known."""
     if step.picture is None:
         return
     width, height = step.picture
@@ -193,7 +193,7 @@ def _parse_numbers(said: Any) -> list[float]:
 
 
 def build_record(shown: ShownStep) -> str:
-    """The step as a marked record: task, site, the actions before it, and the elements by their numbers."""
+    """Return the step as a marked record: task, site, the actions before it, and the elements with their numbers."""
     lines = [framing.format_field("task", shown.task, framing.TASK)]
     if shown.website:
         lines.append(framing.format_field("website", shown.website, 500))

@@ -1,9 +1,9 @@
-"""Addresses as they are compared: what stands for the same place is written in the same way.
+"""Normal form of addresses for comparison: equivalent addresses become equal.
 
 Scheme and host regardless of case, international hosts in their ASCII form, no default port, no user or password; path
 without dot segments, final slash, case, and with percent-encodings decoded; parameters by name, in any order; fragment
-decoded. Another host is another place, with or without ``www.``; so is another port or scheme. Nothing here raises on
-an address from a trace, whatever it is.
+decoded. Another host is another address, with or without ``www.``; so is another port or scheme. No address from a
+trace raises an error here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from annotation.formats.har import REDACTED
 from judges.scorers.network_trace.patterns import compile_pattern
 
-LONGEST = 20_000  # characters of an address that are looked at
+LONGEST = 20_000  # characters of an address that are parsed
 MOST_PARAMETERS = 2_000
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 PLACEHOLDER = re.compile(r"__([A-Z0-9]+(?:_[A-Z0-9]+)*)__")
@@ -40,7 +40,7 @@ class UnknownSite(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """``segments`` of the path are decoded, so that a slash inside of one (``%2F``) is none between two."""
+    """``segments`` of the path are decoded, so a slash inside a segment (``%2F``) does not separate two."""
 
     scheme: str
     host: str
@@ -55,7 +55,7 @@ class Address:
 
     @property
     def by_name(self) -> Parameters:
-        """The values of each parameter, in their order; a parameter without a value counts as not there."""
+        """Return the values of each parameter, in their order; a parameter without a value counts as absent."""
         found: Parameters = {}
         for name, value in self.parameters:
             if value:
@@ -65,7 +65,7 @@ class Address:
 
 @lru_cache(maxsize=2_048)
 def parse_address(url: str, *, decode_base64: bool = False) -> Address:
-    """The parts of an address in normal form; ``decode_base64``: parameters are also read from the path."""
+    """Return the parts of an address in normal form; ``decode_base64``: also read parameters from the path."""
     text = url[:LONGEST].strip()
     try:
         parts = urlsplit(text)
@@ -101,7 +101,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def may_be(wanted: str, had: str) -> bool | None:
-    """Return whether a text is the wanted one; None if import blanked a part that decides."""
+    """Return whether a text is the wanted one; None if the import blanked a part that decides."""
     first, *rest = had.split(REDACTED)
     if not rest:
         return wanted == had
@@ -116,24 +116,24 @@ def may_be(wanted: str, had: str) -> bool | None:
 
 
 def may_be_path(wanted: tuple[str, ...], had: tuple[str, ...]) -> bool | None:
-    """As `may_be`, of segments of paths; what was blanked may have had slashes."""
+    """Return the same as `may_be`, for path segments; a blanked part may have had slashes."""
     if not any(REDACTED in one for one in had):
         return wanted == had
     return may_be("/".join(wanted), "/".join(had))
 
 
 def is_ignored(name: str, names: Iterable[str], patterns: Iterable[str]) -> bool:
-    """Return whether a parameter is left out: by its name, or because a pattern is found in it, regardless of case."""
+    """Return whether a parameter is ignored: by its name, or because a pattern is found in it, regardless of case."""
     return name in names or any(compile_pattern(one, ignore_case=True).search(name) for one in patterns)
 
 
 def find_placeholders(url: str) -> list[str]:
-    """The sites that an address names, in small letters: ``__SHOP__`` is ``shop``."""
+    """Return the sites that an address names, in lower case: ``__SHOP__`` is ``shop``."""
     return [name.lower() for name in PLACEHOLDER.findall(url)]
 
 
 def expand(url: str, sites: Sites, *, pattern: bool = False) -> list[str]:
-    """The addresses that stand behind ``url``: one for each address of the site it names; UnknownSite.
+    """Return the addresses for ``url``, one for each address of the site it names; raise UnknownSite.
 
     In a ``pattern`` the addresses are escaped.
     """
@@ -164,7 +164,7 @@ def _split_segments(path: str, has_host: bool, decode_base64: bool) -> tuple[tup
 
 
 def _decode_base64_query(segment: str) -> str | None:
-    """The parameters that a segment of a path hides in base64, None where it hides none."""
+    """Return the parameters that a path segment contains in base64, None if it contains none."""
     if not BASE64.fullmatch(segment):
         return None
     text = segment.rstrip("=")
@@ -176,7 +176,7 @@ def _decode_base64_query(segment: str) -> str | None:
 
 
 def _fold(text: str) -> str:
-    """A part of an address decoded and without case, so that doing it again changes nothing."""
+    """Return a part of an address decoded and without case, so that a second folding changes nothing."""
     plain = unicodedata.normalize("NFD", unquote(text, errors="replace"))
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", plain.casefold()).casefold())
 

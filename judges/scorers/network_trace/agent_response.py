@@ -1,4 +1,4 @@
-"""The agent's structured answer, held against what is expected of it."""
+"""Comparison of the agent's structured answer with the expected one."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ OLD_NAMES = {"task_type": "performed_operation"}
 
 
 class NoAnswer(Exception):
-    """There is no structured answer; the message says what there is."""
+    """There is no structured answer; the message says what was found instead."""
 
 
 def parse_answer(attached: str | None, final_answer: str | None) -> dict[str, Any]:
-    """The object that the agent answered with: what came as a file, else the final answer, which may be fenced.
+    """Return the object that the agent answered with: the attached file, else the final answer, which may be fenced.
 
     Raises NoAnswer.
     """
     text = attached if attached is not None else final_answer
     if not text or not text.strip():
-        raise NoAnswer("no file agent_response.json came with the trajectory, and the final answer is empty")
+        raise NoAnswer("the trajectory has no file agent_response.json, and the final answer is empty")
     if len(text) > LONGEST:
         raise NoAnswer(f"it has more than {LONGEST:,} characters")
     fenced = FENCED.search(text)
@@ -54,12 +54,12 @@ def parse_answer(attached: str | None, final_answer: str | None) -> dict[str, An
             if _is_deep(found):
                 raise NoAnswer(f"it is nested more than {DEEPEST} levels deep")
             return found
-    what = "the file that came with the trajectory" if attached is not None else "the final answer"
+    what = "the file agent_response.json" if attached is not None else "the final answer"
     raise NoAnswer(f"{what} is not a JSON object")
 
 
 def _is_deep(answer: dict[str, Any]) -> bool:
-    """Return whether it has more than `DEEPEST` levels; without recursion, which is what such an answer would break."""
+    """Return whether it has more than `DEEPEST` levels; without recursion, which such an answer could exhaust."""
     level: list[Any] = [answer]
     for _ in range(DEEPEST):
         level = [
@@ -73,7 +73,7 @@ def _is_deep(answer: dict[str, Any]) -> bool:
 
 @shared_steps()
 def run_check(check: AnswerCheck, answer: dict[str, Any], rules: Rules = DEFAULT) -> Result:
-    """The answer held against one check, field by field. In an answer import blanks nothing."""
+    """Compare the answer with one check, field by field. The import blanks nothing in an answer."""
     try:
         differences = tuple(_find_differences(check, answer, replace(rules, blanked=False)))
     except TooCostly as error:
@@ -100,17 +100,17 @@ def _find_differences(check: AnswerCheck, answer: dict[str, Any], rules: Rules) 
 
 
 def read_retrieved(check: AnswerCheck, actual: Any, rules: Rules) -> Iterator[Difference]:
-    """Each expected item beside the one it is compared with; then what nobody expected.
+    """Yield each expected item with the item it is compared with; then the unexpected items.
 
     An item that is a list has alternatives; an object has exactly the expected keys. Without ``ordered`` the items may
-    stand in any order.
+    be in any order.
     """
     wanted, had = make_list(check.retrieved_data), make_list(actual)
     if not wanted:
         yield Difference("retrieved_data", None, actual, not had, "which is not expected")
         return
     if max(len(wanted), len(had)) > MOST_ITEMS and not check.ordered:
-        note = f"lists of more than {MOST_ITEMS} items are only compared in order"
+        note = f"lists of more than {MOST_ITEMS} items can only be compared in order"
         yield Difference("retrieved_data", None, None, None if len(wanted) == len(had) else False, note)
         return
     pairs = pair(wanted, had, check.results_schema, replace(rules, ordered=check.ordered, all_keys=True))

@@ -1,8 +1,8 @@
-"""Texts that were sent and received (forms, JSON, multipart), and single values in them by a path.
+"""Sent and received texts (forms, JSON, multipart), and lookup of single values in them by a path.
 
-Paths are the part of JSONPath that checks are written with: ``$.a.b``, ``$['a b']``, ``$.items[0].name``,
-``$.items[-1]``, ``$.items[*].name``, ``$..name``, and ``$.items[?(@.id == 7)].name``. Where a text on the way is JSON
-itself, they go on inside of it.
+Paths are the part of JSONPath that checks use: ``$.a.b``, ``$['a b']``, ``$.items[0].name``,
+``$.items[-1]``, ``$.items[*].name``, ``$..name``, and ``$.items[?(@.id == 7)].name``. If a text on the path is JSON
+itself, the path continues inside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_VALUES = 500_000  # of a JSON text
 LONGEST_PATH = 500  # characters
 MOST_FOUND = 1_000
 DEEPEST = 100
-ESCAPED = re.compile(r"\\u(?:0000|d[89a-f])", re.IGNORECASE)  # what may stand for a character that cannot be stored
+ESCAPED = re.compile(r"\\u(?:0000|d[89a-f])", re.IGNORECASE)  # escapes of characters that may not be storable
 BOUNDARY = re.compile(r'boundary="?([^";,\s]{1,200})"?', re.IGNORECASE)
 PART_NAME = re.compile(r'[; ]name="((?:[^"\\]|\\.){0,1000})"', re.IGNORECASE)
 FILE_NAME = re.compile(r'[; ]filename="((?:[^"\\]|\\.){0,1000})"', re.IGNORECASE)
@@ -35,10 +35,10 @@ def is_redacted(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A text with its media type as it was stated. ``params`` are the fields of a form where the HAR listed them.
+    """A text with its stated media type. ``params`` are the fields of a form if the HAR listed them.
 
-    ``truncated`` says that this is not all: it was longer than is kept (see `trace`), or no text at all, and was left
-    out. What is not found in it may have been there.
+    ``truncated``: the text is incomplete, because it was longer than the limit (see `trace`), or missing, because it
+    was not text. A value that is not found in it may have been there.
     """
 
     text: str = ""
@@ -51,9 +51,9 @@ class Body:
         return self.mime_type.partition(";")[0].strip().lower()
 
     def json(self) -> Any:
-        """The JSON value of the text; ValueError when it is none, or was truncated."""
+        """Return the JSON value of the text; raise ValueError if it is not JSON, or was truncated."""
         if self.truncated:
-            raise ValueError("not all of the text was kept")
+            raise ValueError("only part of the text was stored")
         if sum(self.text.count(mark) for mark in ",[{") > MOST_VALUES:
             raise ValueError(f"it has more than {MOST_VALUES:,} values")
         try:
@@ -63,8 +63,8 @@ class Body:
             raise ValueError("it is nested too deeply") from error
 
     def form(self) -> list[tuple[str, str]]:
-        """Name and value of each field of an urlencoded or multipart form, decoded, in their order; a file is its
-        name. Empty for anything else."""
+        """Return name and value of each field of an urlencoded or multipart form, decoded, in their order; a file is
+        its name. For any other media type return ``params``."""
         if self.media_type == "application/x-www-form-urlencoded":
             return self._parse_urlencoded() or list(self.params)
         if self.media_type == "multipart/form-data":
@@ -72,7 +72,7 @@ class Body:
         return list(self.params)
 
     def fields(self) -> dict[str, Any]:
-        """Return the sent values by name: the first of each field of a form, or the keys of a JSON object; {} else."""
+        """Return the sent values by name: the first of each field of a form, or a JSON object; otherwise {}."""
         if form := self.form():
             return dict(form[::-1])
         try:
@@ -100,7 +100,7 @@ class Body:
 
 
 def _make_storable(value: Any) -> Any:
-    """A value whose texts a database takes: decoding brings back characters that the text itself did not have."""
+    """Return a value whose texts a database accepts: decoding can create characters that the text did not have."""
     if isinstance(value, str):
         return UNSTORABLE.sub("\ufffd", value)
     if isinstance(value, list):
@@ -124,7 +124,7 @@ STEP = re.compile(
 
 
 class PathError(ValueError):
-    """A path that is none, or that uses what is not known here."""
+    """An invalid path, or one that uses unsupported syntax."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """``single`` paths name one place at most; the others may find any number of values."""
+    """``single`` paths find one value at most; the others may find any number of values."""
 
     steps: tuple[Step, ...]
 
@@ -157,13 +157,13 @@ class Path:
 
 def parse_path(text: str) -> Path:
     if not text.startswith("$") or len(text) > LONGEST_PATH:
-        raise PathError(f"a path begins with $ and has at most {LONGEST_PATH} characters")
+        raise PathError(f"a path must begin with $ and have at most {LONGEST_PATH} characters")
     steps, position = [], 1
     while position < len(text):
         found = STEP.match(text, position)
         if not found:
             raise PathError(
-                f"{text[position:][:40]} is not understood; known are .name ['name'] [0] [*] ..name [?(@.a == 1)]"
+                f"{text[position:][:40]} is not supported; known are .name ['name'] [0] [*] ..name [?(@.a == 1)]"
             )
         steps.append(_parse_step(found))
         position = found.end()
@@ -195,7 +195,7 @@ def _find_inside(value: Any, step: Step) -> Iterator[Any]:
     if step.kind == "anywhere":
         yield from _find_anywhere(value, step.key)
     elif is_redacted(value):
-        yield REDACTED  # whatever was in it
+        yield REDACTED  # its content is not known
     elif isinstance(value, dict):
         if step.kind == "name" and step.key in value:
             yield value[step.key]
@@ -211,7 +211,7 @@ def _find_inside(value: Any, step: Step) -> Iterator[Any]:
 
 
 def _filter(items: list[Any], step: Step) -> Iterator[Any]:
-    """The items that are asked for; one whose key was blanked on import may be meant, and is blanked as a whole."""
+    """Yield the matching items; an item whose key the import blanked may match, and is blanked as a whole."""
     for one in items:
         if isinstance(one, dict) and is_redacted(one.get(step.key)):
             yield REDACTED

@@ -1,4 +1,4 @@
-"""Reads the keys of one network check or answer check."""
+"""Reader of the keys of one network check or answer check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from judges.scorers.network_trace.scalars import Ambiguous, NotParsable
 from judges.scorers.network_trace.values import FOREIGN, KINDS, Schema
 
 MOST_ALTERNATIVES = 50
-MOST_HINTED = 100  # names that somebody wrote, among which the nearest is looked for
+MOST_HINTED = 100  # expected names among which the nearest is looked for
 LONGEST_NAME = 200  # characters
 DEEPEST_SCHEMA = 10
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
@@ -26,18 +26,18 @@ SCHEMA_KEYS = ("type", "format", "items", "properties", "date_format", "descript
 
 
 class CheckReader(DocumentReader):
-    """``sites`` are those that the document declares, once they were read."""
+    """``sites`` are those that the document declares; empty until they are read."""
 
     def __init__(self, document: YamlDocument, name: str) -> None:
         super().__init__(document, name)
         self.sites: Sites = {}
 
     def is_misspelt(self, place: Place, key: str) -> bool:
-        """Return whether a key of this object was refused as a probable ``key``: no need to report that as missing."""
+        """Return whether a key here was refused as a probable ``key``, which is then not reported as missing."""
         return any(where[: len(place)] == place and name == key for where, name in self.misspelt)
 
     def refuse_unexpected(self, place: Place, value: object, expected: Iterable[str]) -> None:
-        """Refuse each schema (as `schemas` reads them) of a name that nothing is expected of: most likely a typo."""
+        """Refuse each schema (as `read_schemas` reads them) of a name without an expected value: most likely a typo."""
         known = set(expected)
         near_by = {name.lower(): name for name in list(known)[:MOST_HINTED] if len(name) <= LONGEST_NAME}
         found = value if isinstance(value, dict) else {}
@@ -46,7 +46,7 @@ class CheckReader(DocumentReader):
         for name in [one for one in found if one not in known][:MOST_PROBLEMS]:
             near = difflib.get_close_matches(name.lower()[:LONGEST_NAME], near_by, n=1, cutoff=0.5)
             hint = f"; did you mean `{printable(near_by[near[0]], 60)}`?" if near else "."
-            says = f"`{printable(name, 60)}` has a schema, but the check expects nothing of that name{hint}"
+            says = f"`{printable(name, 60)}` has a schema, but the check expects no value with that name{hint}"
             self.refuse((*place, name), "unknown_key", says)
 
     def read_mapping(self, place: Place, value: object) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class CheckReader(DocumentReader):
                 known = (
                     f"did you mean __{near[0].upper()}__?" if near else f"write it under sites: {name}: [https://...]"
                 )
-                self.refuse(place, "unknown_site", f"there is no site {name}; {known}")
+                self.refuse(place, "unknown_site", f"the site {name} does not exist; {known}")
                 return False
         if is_pattern(text):
             return self.check_pattern(place, _fill_sites(text, self.sites))
@@ -120,7 +120,7 @@ class CheckReader(DocumentReader):
             self.refuse(
                 place,
                 "bad_url",
-                f"{printable(text, 80)} is not an address: an address begins with https:// or __SITE__.",
+                f"{printable(text, 80)} is not an address: it must begin with https:// or __SITE__.",
             )
             return False
         return True
@@ -128,7 +128,7 @@ class CheckReader(DocumentReader):
     def read_values(
         self, place: Place, value: object, schemas: Mapping[str, Schema], scalars: bool = False
     ) -> dict[str, Any]:
-        """Expected values by name; each must be what its schema says, patterns and paths must be sound."""
+        """Return expected values by name; refuse values that do not fit their schema, and bad patterns and paths."""
         found = self.read_mapping(place, value)
         for name, expected in found.items():
             where = (*place, name)
@@ -140,7 +140,7 @@ class CheckReader(DocumentReader):
         return found
 
     def read_parameters(self, place: Place, value: object, schemas: Mapping[str, Schema]) -> dict[str, Any]:
-        """As `read_values`, for parameters of an address: no objects."""
+        """Return the same as `read_values`, for parameters of an address: refuse objects."""
         return self.read_values(place, value, schemas, scalars=True)
 
     def _read_path(self, place: Place, path: str) -> None:
@@ -170,7 +170,7 @@ class CheckReader(DocumentReader):
                 self.refuse(place, "wrong_value", f"{describe_place(place)}: {printable(str(expected), 60)} {error}.")
 
     def read_schemas(self, place: Place, value: object) -> dict[str, Schema]:
-        """The schemas of parameters by name: a JSON schema of an object, or its properties alone."""
+        """Return the schemas of parameters by name, from a JSON schema of an object, or its properties alone."""
         found = self.read_mapping(place, value)
         if _is_object_schema(found):
             return dict(self.read_schema(place, found).properties)
@@ -217,7 +217,7 @@ class CheckReader(DocumentReader):
 
 
 def _fill_sites(text: str, sites: Sites) -> str:
-    """The address with each site filled in; one that is left to the judge is any."""
+    """Return the address with each site filled in; a site that is left to the judge gets an example address."""
     filled = {name: urls or ("https://site.example",) for name, urls in sites.items()}
     try:
         return expand(text, filled, pattern=is_pattern(text))[0]

@@ -1,8 +1,8 @@
-"""Network checks as maintainers write them: YAML in, `Checks` out, every mistake with its line.
+"""Parser of the network checks that maintainers write: YAML to `Checks`, every mistake with its line.
 
 ```yaml
 sites:
-  shop: [http://shop.example]          # __SHOP__ stands for it
+  shop: [http://shop.example]          # written as __SHOP__
 checks:
   - name: Shows the tablets, newest first
     key_point: Sorted by newest first
@@ -10,8 +10,8 @@ checks:
     query_params: {sort: newest, rating: 4.5}
     query_params_schema: {rating: {type: number}}
 ```
-docs/judges-network-trace.md explains every key. The keys may also stand as WebArena-Verified has them, with what is
-expected under ``expected``.
+docs/judges-network-trace.md explains every key. The keys may also be arranged as in WebArena-Verified, with the
+expectations under ``expected``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from judges.scorers.network_trace.trace import MUTATING
 
 MOST_CHECKS = 200
 MOST_SITES = 50
-# What YAML takes for the end of a line, or does not take at all, and JSON does.
+# Characters that JSON accepts, but YAML refuses or takes for the end of a line.
 BREAKING = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 TOP_KEYS = ("sites", "task_type", "checks")
 SHARED_KEYS = ("name", "key_point", "evaluator")
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options", "connect", "trace")
 EVENT_TYPES = ("navigation", "mutation", "other")
-# How the value of each key is read, in the order in which problems are told. Schemas come before what they are for.
+# Readers of the value of each key, in the order in which problems are reported. Schemas come before their values.
 NETWORK_READERS: dict[str, tuple[Any, ...]] = {
     "query_params_schema": (CheckReader.read_schemas,),
     "post_data_schema": (CheckReader.read_schemas,),
@@ -74,16 +74,17 @@ EVALUATORS = {
 TASK_TYPES = ("retrieve", "navigate", "mutate")
 
 Given = dict[str, tuple[Place, Any]]
-START = """\
-# One check for each key point of the task. Write the address of the request that shows that it was met, and take
-# the # away; leave those out that no request shows."""
+START = (
+    "# One check for each key point of the task. Enter the address of the request that proves it, and "
+    "remove\n# the #. Delete the checks that no request proves."
+)
 
 
 def parse(text: str, name: str = "checks") -> Checks:
-    """The checks in ``text``; ``name`` is what messages call it.
+    """Return the checks in ``text``; messages call it ``name``.
 
-    Raises FormatError with all problems: what is no YAML, unknown keys (with the nearest known one), wrong types, bad
-    patterns and paths, values that are not what their schema says, unknown sites, contradictions. Each Problem's
+    Raises FormatError with all problems: invalid YAML, unknown keys (with the nearest known one), wrong types, bad
+    patterns and paths, values that do not fit their schema, unknown sites, contradictions. Each Problem's
     ``where`` is ``line <n>``.
     """
     document = parse_yaml(text, name)
@@ -97,7 +98,7 @@ def parse(text: str, name: str = "checks") -> Checks:
 
 
 def write_from_key_points(points: Sequence[str]) -> str:
-    """A first text: a check for each key point, as a comment, since no key point says which request shows it."""
+    """Return a first draft: a commented check for each key point, because no key point names the request to check."""
     lines = [START, "checks:"]
     for number, point in enumerate(points, start=1):
         named = BREAKING.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(point, ensure_ascii=False))
@@ -110,7 +111,7 @@ def _read_checks(reading: CheckReader, value: object, root: Place) -> Checks:
     reading.refuse_unknown_keys((), head, "a key of a set of checks", TOP_KEYS)
     listed = head.get("checks")
     if not isinstance(listed, list) or not 1 <= len(listed) <= MOST_CHECKS:
-        reading.refuse(root, "no_checks", f"there must be a list `checks` of 1 to {MOST_CHECKS} checks.")
+        reading.refuse(root, "no_checks", f"a list `checks` of 1 to {MOST_CHECKS} checks is required.")
         return Checks(())
     reading.sites = _read_sites(reading, head.get("sites"))
     checks = tuple(_read_check(reading, (*root, number), one) for number, one in enumerate(listed))
@@ -123,14 +124,14 @@ def _read_sites(reading: CheckReader, value: object) -> dict[str, tuple[str, ...
     found: dict[str, tuple[str, ...]] = {}
     given = reading.read_mapping(("sites",), value)
     if len(given) > MOST_SITES:
-        reading.refuse(("sites",), "too_many", f"there may be at most {MOST_SITES} sites.")
+        reading.refuse(("sites",), "too_many", f"at most {MOST_SITES} sites are allowed.")
         return {}
     for name, urls in given.items():
         place = ("sites", name)
         plain = name.strip("_").lower()
         if not plain.replace("_", "").isalnum() or not plain.isascii():
             reading.refuse(
-                place, "wrong_value", f"{printable(name, 60)} is not the name of a site: use letters, digits and _."
+                place, "wrong_value", f"{printable(name, 60)} is not a valid site name: use letters, digits and _."
             )
         texts = reading.read_texts(place, urls) if urls is not None else ()
         for text in texts:
@@ -159,7 +160,7 @@ def _read_check(reading: CheckReader, place: Place, value: object) -> NetworkChe
 
 
 def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluator: str) -> Given:
-    """The keys of a check with their places; those under ``expected`` as if they stood beside the others."""
+    """Return the keys of a check with their places; those under ``expected`` are merged with the others."""
     known = NETWORK_KEYS if evaluator == NETWORK else ANSWER_KEYS
     found: Given = {}
     for key, inner in value.items():
@@ -173,9 +174,9 @@ def _flatten(reading: CheckReader, place: Place, value: dict[str, Any], evaluato
         if key not in EXPECTED_KEYS[evaluator]:
             reading.refuse_unknown_key(where, "a key of what is expected", EXPECTED_KEYS[evaluator])
         elif key in found:
-            reading.refuse(where, "duplicate_key", f"{key} stands beside `expected` and inside of it; leave one out.")
+            reading.refuse(where, "duplicate_key", f"{key} occurs beside `expected` and inside it; remove one of them.")
         found.setdefault(key, (where, inner))
-    # null is what is not written, but where it is a value.
+    # null means that a key is not given, except for a key in which null is a value.
     return {key: one for key, one in found.items() if one[1] is not None or key == "retrieved_data"}
 
 
@@ -257,7 +258,9 @@ def _refuse_contradictions(reading: CheckReader, place: Place, check: NetworkChe
     for name in check.query_params:
         if name in check.ignored_query_params:
             where = (*given["query_params"][0], name)
-            reading.refuse(where, "contradiction", f"{printable(name, 60)} is expected and ignored; leave one out.")
+            reading.refuse(
+                where, "contradiction", f"{printable(name, 60)} is both expected and ignored; remove one of them."
+            )
         for url in check.urls:
             _refuse_two_values(reading, given["query_params"][0], name, url)
 
@@ -272,10 +275,10 @@ def _refuse_schemas_of_nothing(
 def _refuse_two_values(reading: CheckReader, place: Place, name: str, url: str) -> None:
     if is_pattern(url):
         if r"\?" in url:
-            says = "the pattern of the url has the parameters in it (\\?); leave query_params out."
+            says = "the pattern of the url contains the parameters (\\?); remove query_params."
             reading.refuse(place, "contradiction", says)
     elif name in parse_address(url).by_name:
-        says = f"{printable(name, 60)} stands in the url and in query_params; leave one out."
+        says = f"{printable(name, 60)} occurs in the url and in query_params; remove one of them."
         reading.refuse((*place, name), "contradiction", says)
 
 
@@ -283,7 +286,7 @@ def _refuse_same_names(reading: CheckReader, root: Place, checks: tuple[NetworkC
     seen = set()
     for number, check in enumerate(checks):
         if check.name in seen:
-            says = f"there are two checks of the name {printable(check.name, 60)}."
+            says = f"two checks have the name {printable(check.name, 60)}."
             reading.refuse((*root, number, "name"), "same_name", says)
         seen.add(check.name)
 

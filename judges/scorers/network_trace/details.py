@@ -1,4 +1,4 @@
-"""The checks of a network trace: what each asked for, what it found, and field by field where the two differ."""
+"""Details page of a network trace: the expectation, the finding and the differing fields of each check."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class CheckRow:
 
 @dataclass(frozen=True, slots=True)
 class CheckDetails:
-    """``trace`` are the facts of the trace in words, "" where there was none."""
+    """``trace`` are the facts of the trace as names and texts, empty if there was none."""
 
     compat: Annotated[str, 60]
     trace: list[tuple[str, str]]
@@ -70,6 +70,6 @@ def read_details(details: Mapping[str, Any]) -> CheckDetails:
         CheckDetails,
         details,
         trace=[(name.capitalize(), text(trace[name], 300)) for name in TRACE_FACTS if trace.get(name) is not None],
-        version=whole(expectation.get("version")) or None,  # 0 is what is being written
+        version=whole(expectation.get("version")) or None,  # 0 is a draft
         digest=text(expectation.get("digest"), 64),
     )

@@ -1,4 +1,4 @@
-"""The judge that holds a trajectory's network trace against the checks of its task; it asks no model."""
+"""The judge that compares a trajectory's network trace with the checks of its task; it asks no model."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FINDINGS = {PASS: Finding.MET, FAIL: Finding.UNMET, ERROR: Finding.UNCLEAR}
 
 @dataclass(frozen=True, slots=True)
 class NetworkTraceParameters:
-    """``sites`` is JSON; it holds where the checks of a task leave the addresses of a site open."""
+    """``sites`` is JSON; it applies if the checks of a task leave the addresses of a site open."""
 
     compat: Literal["", "webarena-verified"] = field(
         default="",
         metadata={
-            "help": "webarena-verified: compare as version 1.2.3 of that package does, its oddities included.",
+            "help": "webarena-verified: compare as version 1.2.3 of that package does, including its peculiarities.",
             "label": "Compare as",
             "unsaid": "this project's own rules",
         },
@@ -64,7 +64,7 @@ def parse_sites(text: str) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class NetworkTraceScorer:
-    """Reads trace and answer in a thread, since both may be large."""
+    """Scorer that reads trace and answer in a thread, because both may be large."""
 
     compat: str
     sites: Sites
@@ -114,7 +114,7 @@ class NetworkTraceScorer:
 
     def _run_answer_check(self, check: AnswerCheck, answer: dict[str, Any] | NoAnswer) -> Result:
         if isinstance(answer, NoAnswer):
-            outcome = FAIL if self.compat == WEBARENA else ERROR  # upstream fails what did not answer
+            outcome = FAIL if self.compat == WEBARENA else ERROR  # upstream counts a missing answer as a failure
             return Result(check, outcome, f"The agent gave no structured answer: {answer}.")
         if self.compat == WEBARENA:
             return agent_response.run_check(upstream.convert_answer_check(check), answer, upstream.UPSTREAM)
@@ -122,7 +122,7 @@ class NetworkTraceScorer:
 
 
 def load_trace(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | None]:
-    """The first trace that came with a trajectory, and what is said of it; None where there is none."""
+    """Return the first trace of a trajectory, and facts about it; None and None if there is none."""
     files = subject.files_of(AttachmentKind.NETWORK_TRACE)
     if not files:
         return None, None
@@ -136,12 +136,12 @@ def load_trace(subject: Subject) -> tuple[NetworkTrace | None, dict[str, Any] | 
 
 
 def refuse_several_traces(subject: Subject) -> str:
-    """Return a reason if there are several traces: neither their order nor the one that is meant is known."""
+    """Return a reason if there are several traces: neither their order nor the intended one is known."""
     names = [one.name for one in subject.files_of(AttachmentKind.NETWORK_TRACE)]
     if len(names) < 2:
         return ""
     listed = ", ".join(names[:MOST_REASONS])
-    return f"{len(names)} network traces came with the trajectory ({listed}); leave one of them."
+    return f"The trajectory has {len(names)} network traces ({listed}); keep only one of them."
 
 
 def read_answer_text(subject: Subject) -> str | None:
@@ -160,7 +160,7 @@ def _read_answer(subject: Subject) -> dict[str, Any] | NoAnswer:
 
 
 def build_score(results: list[Result], subject: Subject, details: dict[str, Any]) -> Score:
-    """0 where a check fails, whatever the others are; unscored where none does and one could not be decided; else 1."""
+    """Return failure if a check fails, unscored if none fails and one could not be decided, otherwise success."""
     passed = sum(one.result == PASS for one in results)
     errors = [one for one in results if one.result == ERROR]
     failed = [one for one in results if one.result == FAIL]
@@ -211,7 +211,7 @@ KIND = register(
         name=NAME,
         version=1,
         title="Network trace",
-        description="Compares what the browser sent with the checks of the task; asks no model.",
+        description="Compares what the browser sent with the checks of the task, without a model.",
         parameters=NetworkTraceParameters,
         prompts="",
         build=lambda parameters, prompts: NetworkTraceScorer(parameters.compat, parse_sites(parameters.sites)),

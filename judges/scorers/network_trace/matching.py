@@ -1,8 +1,8 @@
-"""Which event a network check is about, and how it differs from what is expected.
+"""Match network checks with recorded events, and describe how they differ.
 
-A check with ``last_event_only`` (which holds when nothing is written) is about the final navigation; where it is about
-mutations or other requests, about the last of them with its method at its address. Without it, about all events (of its
-``event_type``, where one is written), and any of them will do.
+A check with ``last_event_only`` (the default, unless the event must not exist) is about the final navigation or, for
+mutations and other requests, about the last one with its method at its address. Without it, the check is about all
+events (of its ``event_type``, if one is written), and any of them may match.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from judges.scorers.network_trace.patterns import TooCostly, compile_pattern, is
 from judges.scorers.network_trace.trace import NetworkEvent, NetworkTrace, has_static_suffix
 from judges.scorers.network_trace.values import WAS_REDACTED, Compared, Schema, any_of, compare
 
-MOST_COMPARED = 50  # events of which every field is compared to find the nearest one
+MOST_COMPARED = 50  # events whose fields are all compared to find the nearest one
 ADDRESS_HEADERS = frozenset({"referer", "origin", "location"})
-NOTHING_SENT = Compared(False, "nothing was sent")
-NO_CONTENT = Compared(None, "the trace does not have what the server answered")
+NOTHING_SENT = Compared(False, "no value was sent")
+NO_CONTENT = Compared(None, "the trace does not contain the server's answer")
 NO_HEADERS = "headers of images, scripts and similar files are not stored"
 NO_FRAGMENT = "has no fragment, which many recorders leave out"
-LOWEST_ERROR = 400  # a status from here on is no page that an agent has reached
+LOWEST_ERROR = 400  # from this status on, the agent has not reached a page
 NO_COOKIES = "import blanks cookies, so it cannot be compared"
 
 Differences = tuple[Difference, ...]
@@ -79,7 +79,7 @@ class _Matching:
             found = combine(differences)
             if found:
                 outcome, says = (FAIL, "and must not be") if check.should_not_exist else (PASS, "as expected")
-                return Result(check, outcome, f"{_describe_event(event)} is there, {says}.", event, count, differences)
+                return Result(check, outcome, f"{_describe_event(event)} exists, {says}.", event, count, differences)
             if found is None:
                 possible = (event, differences)
         if possible:
@@ -103,18 +103,18 @@ class _Matching:
 
     @property
     def events_in_scope(self) -> tuple[NetworkEvent, ...]:
-        """All events where one must not exist, or an address is that of a picture, script and the like; else without
-        those."""
+        """Return all events if one must not exist, or if an address is that of an image, script or similar file; else
+        all events except such files."""
         is_static = any(has_static_suffix(url.removesuffix("$")) for url in self.urls)
         return self.trace.events if is_static or self.check.should_not_exist else self.trace.evaluated
 
     def is_alike(self, event: NetworkEvent) -> bool:
         return all(one.equal is not False for one in self.compare_quickly(event) if one.field in {"url", "http_method"})
 
-    # What is compared.
+    # Comparison.
 
     def compare_quickly(self, event: NetworkEvent) -> Differences:
-        """The fields that cost little: an event that differs in one of them matches no more."""
+        """Compare the fields that cost little: an event that differs in one of them cannot match."""
         check = self.check
         found = [min((self.compare_url(event, url) for url in self.urls), key=lambda one: distance((one,)))]
         if check.http_method:
@@ -135,7 +135,7 @@ class _Matching:
         return tuple(found)
 
     def compare_all(self, event: NetworkEvent) -> Differences:
-        """All fields, with the address among the alternatives that is nearest."""
+        """Compare all fields, with the nearest of the alternative addresses."""
         ways = [(self.compare_url(event, url), *self.compare_query(event, url)) for url in self.urls]
         return min(ways, key=distance) + self.compare_quickly(event)[1:] + tuple(self.compare_rest(event))
 
@@ -155,7 +155,7 @@ class _Matching:
             yield Difference(f"response_cookies.{name}", value, None, None, NO_COOKIES)
 
     def compare_url(self, event: NetworkEvent, url: str) -> Difference:
-        """The place of an event beside one address: without parameters, fragments where one is expected."""
+        """Compare the address of an event with an expected one, without parameters; fragments only if expected."""
         if is_pattern(url):
             is_matched = compare_values(url, event.url)
             note = WAS_REDACTED if is_matched is None else "does not match the pattern"
@@ -177,7 +177,7 @@ class _Matching:
         had, is_there = address.by_name, {name for name, _ in address.parameters}
         for name in [] if is_pattern(url) else find_bare_names(url):
             if name not in is_there:
-                yield Difference(f"query_params.{name}", "", None, False, "is not there")
+                yield Difference(f"query_params.{name}", "", None, False, "is missing")
         compared = compare_contained if check.should_not_exist else compare_parameter
         for name in sorted(wanted if check.should_not_exist else wanted.keys() | had.keys()):
             if not is_ignored(name, check.ignored_query_params, check.ignored_query_params_patterns):
@@ -198,8 +198,8 @@ class _Matching:
         return Difference(field, wanted, actual, compared.equal, compared.note)
 
     def is_same_address(self, wanted: Any, actual: str) -> bool | None:
-        """Whether an address of a header is one of those that are wanted, without ignored parameters; None where that
-        cannot be told."""
+        """Return whether an address of a header is one of the wanted ones, without ignored parameters; None if that
+        cannot be decided."""
         urls = [str(one) for one in (wanted if isinstance(wanted, list) else [wanted])]
         ways = [way for one in urls for way in expand(one, self.sites, pattern=is_pattern(one))]
         inner = [_Matching(self._build_header_check(url), NetworkTrace(), self.sites) for url in ways]
@@ -216,7 +216,7 @@ class _Matching:
     def parse_url(self, event: NetworkEvent) -> Address:
         return parse_address(event.url, decode_base64=self.check.decode_base64_query)
 
-    # What is said.
+    # Messages.
 
     def describe_failure(self, candidates: Sequence[NetworkEvent]) -> Result:
         check, count = self.check, len(candidates)
@@ -227,7 +227,7 @@ class _Matching:
         if check.only_the_last and count:
             start = f"The last {what}, {_describe_event(event)}, differs"
         elif check.only_the_last:
-            start = f"There is no {what} of that kind; the nearest event is {_describe_event(event)}"
+            start = f"No {what} of that kind exists; the nearest event is {_describe_event(event)}"
         else:
             start = f"None of {count:,} events matches; the nearest is {_describe_event(event)}"
         details = describe(differences)
@@ -240,19 +240,19 @@ class _Matching:
 
 
 def compare_parameter(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
-    """All values of a parameter beside those that are expected, in any order."""
+    """Compare all values of a parameter with the expected ones, in any order."""
     field = f"query_params.{name}"
     if not wanted:
         note = "which is not expected; list it in ignored_query_params to ignore it" if had else ""
         return Difference(field, None, _unwrap_single(had), not had, note)
     items = schema.items if schema and schema.kind == "array" else schema
-    empty = not had and any(is_pattern(one) for one in wanted)  # a pattern may match what is not there
+    empty = not had and any(is_pattern(one) for one in wanted)  # a pattern may match an absent value
     compared = compare(list(wanted), [""] if empty else list(had), Schema("array", items))
     return Difference(field, _unwrap_single(wanted), _unwrap_single(had), compared.equal, compared.note)
 
 
 def compare_contained(name: str, wanted: Sequence[Any], had: Sequence[str], schema: Schema | None) -> Difference:
-    """As `compare_parameter`, of an event that must not be: whatever else it has does not make another one of it."""
+    """Compare as `compare_parameter`, for an event that must not exist: further values do not make it another one."""
     whole = compare_parameter(name, wanted, had, schema)
     if whole.equal is not False or not wanted:
         return whole
@@ -264,8 +264,8 @@ def compare_contained(name: str, wanted: Sequence[Any], had: Sequence[str], sche
 def compare_values(pattern: str, url: str) -> bool | None:
     """Return whether an address matches ``^...$``, regardless of case and of a final slash; as it was sent, or decoded.
 
-    The pattern is for the address without parameters and fragment, unless a question mark (``\\?``) is part of it.
-    None where import has blanked what decides.
+    The pattern is for the address without fragment, and without parameters unless it contains a question mark
+    (``\\?``). None if the import blanked a part that decides.
     """
     plain = url.partition("#")[0]
     forms = [plain] if r"\?" in pattern else [plain.partition("?")[0], _format_readable(parse_address(url))]

@@ -1,4 +1,4 @@
-"""Network checks and checks of the agent's answer; and what came of holding a trajectory against one, in words."""
+"""Network checks and checks of the agent's answer, and the result of a check of a trajectory, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_GIVEN: Any = object()
 MISSING: Any = object()
 TRUNCATED = "import stored only its beginning"
 PASS, FAIL, ERROR = "pass", "fail", "error"
-LONGEST_VALUE = 2_000  # characters of a value that is kept
+LONGEST_VALUE = 2_000  # characters of a value that are stored
 LONGEST_SHOWN = 120  # characters of a value in a sentence
 MOST_DIFFERENCES = 50
 MOST_NAMED = 3  # differences that a sentence names
@@ -38,10 +38,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkCheck(Check):
-    """An event that must be in the trace, or (``should_not_exist``) must not. What is empty is not compared.
+    """An event that must be in the trace, or (``should_not_exist``) must not. Empty fields are not compared.
 
     ``urls`` and ``response_statuses`` are alternatives. ``query_params`` has all values of each parameter.
-    ``last_event_only`` is None where nothing was written.
+    ``last_event_only`` is None if nothing was written.
     """
 
     urls: tuple[str, ...]
@@ -64,7 +64,7 @@ class NetworkCheck(Check):
 
     @property
     def about(self) -> str:
-        """The type of event that the check is about: what was written, else what its other keys say."""
+        """Return the type of event that the check is about: as written, else derived from its other keys."""
         if self.event_type:
             return self.event_type
         if self.http_method not in {"", "GET", *MUTATING}:
@@ -78,7 +78,7 @@ class NetworkCheck(Check):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerCheck(Check):
-    """An expected structured answer of the agent. ``retrieved_data`` is `NOT_GIVEN` where it is not compared;
+    """An expected structured answer of the agent. ``retrieved_data`` is `NOT_GIVEN` if it is not compared;
     ``fields`` are other parts of the answer by name or path."""
 
     task_type: str = ""
@@ -92,8 +92,8 @@ class AnswerCheck(Check):
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The checks of a task. ``sites`` has the addresses of each site that a placeholder may name; none where they are
-    left to the judge. ``task_type`` is that of an answer check, or was written: upstream's rules depend on it."""
+    """The checks of a task. ``sites`` has the addresses of each site that a placeholder may name, none if they are
+    left to the judge. ``task_type`` is the one written for all checks, or "": upstream's rules depend on it."""
 
     checks: tuple[NetworkCheck | AnswerCheck, ...]
     sites: Sites = field(default_factory=dict)
@@ -106,9 +106,9 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field of a check beside that of an event; ``equal`` is None where it cannot be said, ``note`` says why.
+    """One field of a check compared with that of an event; ``equal`` is None if undecided, ``note`` says why.
 
-    ``weight`` is how much a difference here counts when the nearest event is looked for.
+    ``weight`` is how much a difference here counts in the search for the nearest event.
     """
 
     field: str
@@ -133,14 +133,14 @@ class Difference:
         if self.expected is None:
             return f"{self.field} is {format_value(self.actual)}, {self.note or 'which is not expected'}"
         if self.actual is None:
-            return f"{self.field} is not there, expected is {format_value(self.expected)}"
+            return f"{self.field} is missing, expected is {format_value(self.expected)}"
         return f"{self.field} is {format_value(self.actual)}, expected is {format_value(self.expected)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``event`` is the matching one, or the nearest of a failure; ``candidates`` counts the events that the check is
-    about."""
+    """``event`` is the matching one, or the nearest one of a failure; ``candidates`` is the number of events that the
+    check is about."""
 
     check: NetworkCheck | AnswerCheck
     result: str
@@ -188,7 +188,7 @@ def format_value(value: Any) -> str:
 
 
 def limit_value(value: Any) -> Any:
-    """A value of JSON that is not longer than is kept: as it is, or the beginning of its text."""
+    """Return a JSON value unchanged, or the beginning of its text if it is longer than `LONGEST_VALUE`."""
     text = value if isinstance(value, str) else _write_json(value)
     if len(text) <= LONGEST_VALUE:
         return value
@@ -220,7 +220,7 @@ def compare_body(
 
 
 def read_document(body: Body | None) -> Any:
-    """The JSON value of a body, or the fields of a form, the first value of each."""
+    """Return the JSON value of a body, or the fields of a form, the first value of each."""
     if body is None:
         return {}
     try:
@@ -232,8 +232,8 @@ def read_document(body: Body | None) -> Any:
 def find_value(key: str, document: Any, body: Body, *, several: bool) -> Any:
     """Find the value under a name, path or pattern; `MISSING` if there is none.
 
-    A path or a pattern that can lead to any number of values gives a list of them, unless it is one value. A field that
-    is there several times gives all of its values where ``several`` are expected.
+    A pattern gives its only value or a list of values; a path that can find any number of values gives a list. A field
+    that occurs several times gives all of its values if ``several`` are expected.
     """
     if key.startswith("$.^") or is_pattern(key):
         pattern = compile_pattern(key.removeprefix("$."))

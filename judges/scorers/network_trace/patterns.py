@@ -1,10 +1,10 @@
 """Regular expressions of maintainers, matched in bounded time.
 
-Python's own engine tries one way after the other and may try for hours. Here all ways are followed at once (Thompson's
-construction, on the tree that Python's parser makes of a pattern), so the time grows with the length of the text times
-the size of the pattern; steps are counted, and a match that takes too many ends in `TooCostly`. The syntax is
-Python's, without what cannot be matched so: references to groups, look-behind, atomic groups, possessive repetition.
-Whether one character fits, or one place, is asked of Python itself: case and classes are those of `re`.
+Python's own engine backtracks and may run for hours. This one follows all alternatives at once (Thompson's
+construction, on the parse tree of Python's parser), so the time grows with the length of the text times the size of
+the pattern. Steps are counted, and a match that takes too many raises `TooCostly`. The syntax is Python's, without
+constructs that cannot be matched so: references to groups, look-behind, atomic groups, possessive repetition.
+Python itself decides whether one character or one position matches: case and classes are those of `re`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 LONGEST_PATTERN = 1_000  # characters
 LONGEST_TEXT = 20_000
 MOST_STATES = 5_000
-MOST_PARTS = 50_000  # that are put together for a pattern, counted repetitions written out
-MOST_STEPS = 1_000_000  # of one match. Each asks for one character at most once, so a million take about a second.
-MOST_TOGETHER = 5 * MOST_STEPS  # of all matches inside of `shared_steps`: some seconds at worst
+MOST_PARTS = 50_000  # sequences that one pattern is built from, counted repetitions written out
+MOST_STEPS = 1_000_000  # of one match. Each step tests at most one character, so a million take about a second.
+MOST_TOGETHER = 5 * MOST_STEPS  # of all matches inside `shared_steps`: a few seconds at worst
 
 _parser: Any = importlib.import_module("re._parser")
 _compiler: Any = importlib.import_module("re._compiler")
@@ -39,19 +39,19 @@ REFUSED = {
 
 
 class PatternError(ValueError):
-    """A pattern that is none, or that is not taken; the message says why."""
+    """An invalid or unsupported pattern; the message says why."""
 
 
 class TooCostly(Exception):
-    """The match was given up: it would have taken too long."""
+    """The match was stopped, because it would have taken too long."""
 
 
-_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)  # the steps of the matches that share them
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)  # steps left for the matches that share them
 
 
 @contextmanager
 def shared_steps() -> Iterator[None]:
-    """All matches inside have `MOST_TOGETHER` steps together; each that comes after them raises TooCostly."""
+    """Limit all matches inside to `MOST_TOGETHER` steps in total; a match beyond that raises TooCostly."""
     before = _left.set([MOST_TOGETHER])
     try:
         yield
@@ -65,10 +65,10 @@ def is_pattern(value: object) -> bool:
 
 @dataclass(slots=True)
 class _State:
-    """One state: ``test`` is the number of what takes a character; without it, ``out`` is reached for nothing.
+    """One state: ``test`` is the number of the test that takes a character; without it, ``out`` needs no character.
 
-    ``place`` is the name of a condition on the position, and ``at`` tells whether it holds; ``ahead`` is the start of
-    what must (``wanted``), or must not, follow.
+    ``place`` is the name of a condition on the position, and ``at`` checks it; ``ahead`` is the start of the states
+    that must (``wanted``), or must not, match from here.
     """
 
     out: list[int]
@@ -80,15 +80,15 @@ class _State:
 
 
 class Pattern:
-    """A compiled pattern; `fullmatch`, `match` and `search` say whether a text matches as those of `re` do."""
+    """A compiled pattern; `fullmatch`, `match` and `search` return whether a text matches, with the meaning of `re`."""
 
     def __init__(self, text: str, *, ignore_case: bool = False) -> None:
         if len(text) > LONGEST_PATTERN:
             raise PatternError(f"a pattern may have at most {LONGEST_PATTERN:,} characters")
         self.text = text
-        self.states: list[_State] = [_State([])]  # the first one is the end
+        self.states: list[_State] = [_State([])]  # the first state is the end
         self.tests: list[re.Pattern[str]] = []
-        self._known: dict[Any, int] = {}  # the number of a test by what it was made of: copies have the same
+        self._known: dict[Any, int] = {}  # numbers of tests by content: copies share one test
         self._parts = 0
         try:
             tree = _parser.parse(text, re.IGNORECASE if ignore_case else 0)
@@ -96,7 +96,7 @@ class Pattern:
         except (re.error, OverflowError) as error:
             raise PatternError(f"it is not a regular expression: {error}") from error
         except RecursionError as error:
-            raise PatternError("its groups are too deep in each other") from error
+            raise PatternError("its groups are nested too deeply") from error
 
     def fullmatch(self, text: str) -> bool:
         return _Match(self, text).follow(whole=True)
@@ -108,10 +108,10 @@ class Pattern:
         return _Match(self, text).follow(anywhere=True)
 
     def may_begin_with(self, text: str) -> bool:
-        """Return whether a text that begins with this one, and goes on in whatever way, may match as a whole."""
+        """Return whether a text that begins with this one, and continues in any way, may match as a whole."""
         return _Match(self, text, open_ended=True).reaches()
 
-    # Building, from the end to the start: what follows is known when something is added.
+    # Building, from the end to the start: the next state is known when a state is added.
 
     def _add(self, state: _State) -> int:
         if len(self.states) >= MOST_STATES:
@@ -133,7 +133,7 @@ class Pattern:
             raise PatternError(f"{REFUSED[operator]} is not supported")
         if operator == "BRANCH":
             ways = [self._build_sequence(way, then, flags) for way in argument[1]]
-            return self._add(_State(list(dict.fromkeys(ways))))  # empty ways are one
+            return self._add(_State(list(dict.fromkeys(ways))))  # equal ways become one
         if operator == "SUBPATTERN":
             _, added, removed, inner = argument
             kept = flags & ~KINDS_OF_TEXT if added & KINDS_OF_TEXT else flags
@@ -153,7 +153,7 @@ class Pattern:
         return self._add(_State([then], test=self._add_test(code, argument, flags)))
 
     def _add_test(self, code: Any, argument: Any, flags: int) -> int:
-        key = (str(code), argument if isinstance(argument, int) else id(argument), flags)  # the tree is alive
+        key = (str(code), argument if isinstance(argument, int) else id(argument), flags)  # the tree still exists
         if key not in self._known:
             self._known[key] = len(self.tests)
             self.tests.append(_compile_alone(code, argument, flags))
@@ -182,7 +182,7 @@ class _Match:
         self.text, self.open_ended = text, open_ended
         self.left, self.together = MOST_STEPS, _left.get()
         self.tables: dict[int, list[bool]] = {}
-        self.taking: dict[str, dict[int, bool]] = {}  # what each test said of each character
+        self.taking: dict[str, dict[int, bool]] = {}  # the result of each test for each character
 
     def follow(self, *, whole: bool = False, anywhere: bool = False) -> bool:
         waiting = [self.start]
@@ -221,13 +221,13 @@ class _Match:
 
     def _holds_at(self, state: _State, position: int) -> bool:
         if self.open_ended and (state.ahead is not None or not state.place.startswith("AT_BEGINNING")):
-            return True  # what follows is not known
+            return True  # the following text is not known
         if state.at is not None:
             return state.at.match(self.text, position) is not None
         return state.ahead is None or self._look_ahead(state.ahead)[position] == state.wanted
 
     def _look_ahead(self, start: int) -> list[bool]:
-        """For each position whether what ``start`` begins follows there: found from the end, all at once."""
+        """Return for each position whether a match from ``start`` follows there; one pass from the end of the text."""
         if start in self.tables:
             return self.tables[start]
         inside = self._find_inside(start)
@@ -294,7 +294,7 @@ def compile_pattern(text: str, ignore_case: bool = False) -> Pattern:
 
 
 def _compile_alone(code: Any, argument: Any, flags: int) -> re.Pattern[str]:
-    """One element of a parsed pattern (a character, a set, a place) as a pattern of Python's."""
+    """Compile one element of a parsed pattern (a character, a set, a position) to a pattern of `re`."""
     try:
         found: re.Pattern[str] = _compiler.compile(_parser.SubPattern(_parser.State(), [(code, argument)]), flags)
     except (TypeError, ValueError, KeyError) as error:

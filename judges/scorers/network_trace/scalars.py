@@ -1,4 +1,4 @@
-"""Numbers, amounts of money and dates as people and pages write them, read only where there is one way to read them."""
+"""Parsers of numbers, amounts of money and dates as people and pages write them; they do not guess."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = 60  # characters of a number or a date
 
 
 class NotParsable(ValueError):
-    """A value is not of the type that is asked for; the message says which."""
+    """A value is not of the required type; the message says which."""
 
 
 class Ambiguous(ValueError):
@@ -22,13 +22,13 @@ class Ambiguous(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """``currency`` is an ISO code, ``$`` for a dollar of no known country, or "" where none was written."""
+    """``currency`` is an ISO code, ``$``, ``¥`` or ``Rs`` of an unknown country, or "" if none was written."""
 
     amount: Decimal
     currency: str = ""
 
     def equals(self, other: Money) -> bool:
-        """Equal amounts in currencies that can be the same one: what is not written contradicts nothing."""
+        """Return whether the amounts are equal and the currencies can be the same; "" can be any currency."""
         mine, its = self.currency, other.currency
         alike = not mine or not its or mine == its or its in SEVERAL.get(mine, ()) or mine in SEVERAL.get(its, ())
         return self.amount == other.amount and alike
@@ -83,9 +83,9 @@ TOKEN = re.compile("YYYY|YY|MMMM|MMM|MM|M|DD|D")
 
 
 def parse_number(value: object) -> Decimal:
-    """A number as an exact decimal.
+    """Return a number as an exact decimal.
 
-    ``1299``, ``1,299.00``, ``1.299,00``, ``1 299``, ``1'299``: where a comma and a point occur, the last one is the
+    ``1299``, ``1,299.00``, ``1.299,00``, ``1 299``, ``1'299``: if a comma and a point occur, the last one is the
     decimal mark. A single comma before exactly three digits groups them (1,299 is 1299, 0,299 is less than one); a
     single point never does (1.299 is less than two). Raises NotParsable.
     """
@@ -110,10 +110,10 @@ def parse_whole_number(value: object) -> Decimal:
 
 
 def parse_money(value: object) -> Money:
-    """An amount with its currency: ``$1,299``, ``1299 USD``, ``1.299,00 €``, ``-5 EUR``, or a bare number.
+    """Return an amount with its currency: ``$1,299``, ``1299 USD``, ``1.299,00 €``, ``-5 EUR``, or a bare number.
 
     Raises NotParsable, and Ambiguous for a single point before exactly three digits (1.299 €), which may group them,
-    and for a currency that is not known.
+    and for an unknown currency.
     """
     if not isinstance(value, str):
         return Money(parse_number(value))
@@ -130,7 +130,7 @@ def parse_money(value: object) -> Money:
 
 
 def _normalise_digits(text: str) -> str:
-    """Digits with marks as digits with a point; NotParsable where the marks stand as in no number."""
+    """Return digits with grouping and decimal marks as digits with a point; NotParsable for a misplaced mark."""
     comma, point = text.rfind(","), text.rfind(".")
     decimal_mark = ""
     if comma >= 0 and point >= 0:
@@ -166,9 +166,9 @@ def _parse_currency(mark: str) -> str:
 
 
 def check_date_format(text: str) -> re.Pattern[str]:
-    """A declared format such as ``DD/MM/YYYY`` as a pattern; ValueError when it does not give year, month and day once.
+    """Return a pattern for a format such as ``DD/MM/YYYY``; raise ValueError unless it has year, month and day once.
 
-    YYYY, YY (20..), MMMM and MMM (names), MM, M, DD, D; everything else stands for itself.
+    YYYY, YY (20..), MMMM and MMM (names), MM, M, DD, D; everything else is literal.
     """
     tokens = TOKEN.findall(text)
     if len(text) > LONGEST or sorted(token[0] for token in tokens) != ["D", "M", "Y"]:
@@ -178,10 +178,10 @@ def check_date_format(text: str) -> re.Pattern[str]:
 
 
 def parse_day(value: object, formats: Iterable[re.Pattern[str]] = ()) -> date:
-    """The day that a text names.
+    """Return the day that a text names.
 
-    Declared ``formats`` come first, then ISO 8601 (a time after it is left out), month names, and numbers such as
-    25/12/2024 where one of them is more than 12. Raises Ambiguous for 03/04/2024 without a format, and NotParsable.
+    Declared ``formats`` come first, then ISO 8601 (a time after it is ignored), month names, and numbers such as
+    25/12/2024 if only one day is possible. Raises Ambiguous for 03/04/2024 without a format, and NotParsable.
     """
     if not isinstance(value, str) or len(value) > LONGEST:
         raise NotParsable("is not a date")
@@ -201,7 +201,7 @@ def parse_day(value: object, formats: Iterable[re.Pattern[str]] = ()) -> date:
 
 
 def parse_moment(value: object) -> datetime:
-    """A date with its time, ISO 8601; NotParsable for anything else, and for one without a time."""
+    """Return a date with its time, ISO 8601; raise NotParsable for anything else, and for a date without a time."""
     if not isinstance(value, str) or len(value) > LONGEST or not re.search(r"\d[Tt ]\d", value):
         raise NotParsable("is not a date with a time (ISO 8601)")
     try:
@@ -211,14 +211,14 @@ def parse_moment(value: object) -> datetime:
 
 
 def is_same_moment(one: datetime, other: datetime) -> bool:
-    """Return whether two moments are the same; Ambiguous where only one of them says in which time zone it is."""
+    """Return whether two moments are the same; raise Ambiguous if only one of them states its time zone."""
     if (one.tzinfo is None) != (other.tzinfo is None):
-        raise Ambiguous("only one of the two says in which time zone it is")
+        raise Ambiguous("only one of the two states its time zone")
     return one == other
 
 
 def parse_month(value: object) -> int:
-    """The number of a month, from its name, an abbreviation of three letters, or its number."""
+    """Return the number of a month, from its name, an abbreviation of its name, or its number."""
     text = str(value).strip().lower().rstrip(".")
     if text in MONTHS:
         return MONTHS[text]
@@ -241,7 +241,7 @@ def _read_numbers(first: str, second: str, year: str) -> date:
         with suppress(NotParsable):
             days.add(_make_date(year, month_number, day_number))
     if len(days) > 1:
-        raise Ambiguous("can be read in two ways; say which in the schema, as date_format: DD/MM/YYYY")
+        raise Ambiguous("is ambiguous; state the order in the schema, such as date_format: DD/MM/YYYY")
     if not days:
         raise NotParsable("is not a date")
     return days.pop()

@@ -1,4 +1,4 @@
-"""Files of checks for many tasks, and the tasks of WebArena-Verified, as pairs of a task id and a text of checks."""
+"""Reader of check files for many tasks, and of tasks of WebArena-Verified: pairs of a task id and a text of checks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TASK_KEYS = ("task_id", "checks", "sites", "task_type")
 
 
 def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
-    """Pairs of a task id and its checks as YAML, in the order of the file.
+    """Return pairs of a task id and its checks as YAML, in the order of the file.
 
     The file is JSON (a list, or one task), JSON Lines, or YAML, of objects ``{task_id, checks, sites?, task_type?}``
-    or tasks of WebArena-Verified (``task_id``, ``sites``, ``eval``). What WebArena-Verified takes for granted (GET,
-    status 200 of what must be there) is written out; the addresses of its sites are left to the judge. Raises
+    or tasks of WebArena-Verified (``task_id``, ``sites``, ``eval``). The defaults of WebArena-Verified (GET,
+    status 200 of an event that must exist) are written out; the addresses of its sites are left to the judge. Raises
     FormatError with all problems.
     """
     problems: list[Problem] = []
@@ -36,7 +36,7 @@ def read_task_file(data: bytes, name: str) -> list[tuple[str, str]]:
             problems.append(Problem("task_twice", f"{where}: task {printable(task_id, 60)} is listed twice.", where))
         found[task_id] = text
     if not found and not problems:
-        problems.append(Problem("no_tasks", f"{name}: has no task.", name))
+        problems.append(Problem("no_tasks", f"{name}: has no tasks.", name))
     if problems:
         raise FormatError(*problems[:MOST_PROBLEMS])
     return list(found.items())
@@ -73,7 +73,7 @@ def _read_pair(value: Any, where: str) -> tuple[str, str]:
         raise FormatError(Problem("wrong_type", f"{where}: a task must be an object, not {kind_of(value)}.", where))
     task_id = value.get("task_id")
     if isinstance(task_id, bool) or not isinstance(task_id, str | int) or task_id == "":
-        raise FormatError(Problem("no_task_id", f"{where}: task_id must be a text or a number.", where))
+        raise FormatError(Problem("no_task_id", f"{where}: task_id must be text or a number.", where))
     if "eval" in value:
         return str(task_id), written(convert_webarena(value, where))
     unknown = [key for key in value if key not in TASK_KEYS]
@@ -93,7 +93,7 @@ def convert_webarena(task: dict[str, Any], where: str) -> dict[str, Any]:
         or not isinstance(evaluators, list)
         or not all(isinstance(one, str) for one in sites)
     ):
-        message = f"{where}: a task of WebArena-Verified has lists `sites` and `eval`."
+        message = f"{where}: a task of WebArena-Verified must have the lists `sites` and `eval`."
         raise FormatError(Problem("wrong_type", message, where))
     return {
         "sites": {name.strip("_").lower(): [] for name in sites},
@@ -102,8 +102,8 @@ def convert_webarena(task: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _make_explicit(check: Any) -> Any:
-    """A check of WebArena-Verified with the values that it has when they are not written, and its dates read as it
-    reads them: the month first."""
+    """Return a check of WebArena-Verified with its default values written out, and with its date format: month
+    first."""
     if not isinstance(check, dict):
         return check
     check = {key: _month_first(value) if key.endswith("_schema") else value for key, value in check.items()}
@@ -116,13 +116,13 @@ def _make_explicit(check: Any) -> Any:
     if check.get("evaluator") != "NetworkEventEvaluator":
         return check
     taken: dict[str, Any] = {} if expected.get("post_data") else {"http_method": "GET"}  # nothing is sent with a GET
-    if not check.get("should_not_exist"):  # what must not be there must not be there with another status either
+    if not check.get("should_not_exist"):  # an event that must not exist must not exist with another status either
         taken["response_status"] = 200
     return check | {"expected": expected | {key: value for key, value in taken.items() if key not in expected}}
 
 
 def _drop_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
-    """Without schemas of fields that nothing is expected of: tasks of the package have some, and it reads none."""
+    """Return the check without schemas of fields that have no expected value: some tasks have them, unused."""
     schema = check.get("post_data_schema")
     if not isinstance(schema, dict) or not isinstance(schema.get("properties"), dict) or not isinstance(sent, dict):
         return check
@@ -131,7 +131,7 @@ def _drop_idle_schemas(check: dict[str, Any], sent: Any) -> dict[str, Any]:
 
 
 def _convert_expected(expected: dict[str, Any]) -> dict[str, Any]:
-    """Drop the null that stands for the data of a task that retrieves nothing: it is not compared."""
+    """Drop a null as the data of a task that retrieves nothing: it is not compared."""
     if expected.get("retrieved_data") is not None or str(expected.get("task_type", "")).lower() == "retrieve":
         return expected
     return {key: value for key, value in expected.items() if key != "retrieved_data"}

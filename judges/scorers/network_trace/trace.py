@@ -1,24 +1,24 @@
 """Requests and responses of a browser, from a HAR: events, and which of them are navigations and mutations.
 
 **Document event**: a request that loads a page into the tab. ``sec-fetch-dest`` and ``sec-fetch-mode`` say so
-(``document`` and ``navigate``); where a trace has neither, ``_resourceType`` (``document``) does, and where it has
-none of the three, an ``Accept`` that starts with ``text/html``. A frame inside of a page is none by its
-``sec-fetch-dest``; without that header it cannot be told apart. What is loaded ahead (``sec-purpose: prefetch``, also
-of prerendering) is none.
+(``document`` and ``navigate``). If a request has neither, ``_resourceType`` (``document``) says so, and without all
+three, an ``Accept`` that starts with ``text/html``. A frame inside a page is not a document event, by its
+``sec-fetch-dest``; without that header it cannot be recognised. A page that is loaded ahead (``sec-purpose: prefetch``,
+also of prerendering) is not a document event.
 
-**Navigation**: a document event whose method is GET. A redirect is one too, and so is where it leads: the last of
-`NetworkTrace.navigation_events` is the page that the agent was left on.
+**Navigation**: a document event whose method is GET. A redirect is one too, and so is its target: the last of
+`NetworkTrace.navigation_events` is the page on which the agent ended.
 
-**Mutation**: POST, PUT, PATCH or DELETE, whatever it asks for, a document event or not; but no beacon: what a page
-reports about itself is nothing that an agent did. Beacons are ``ping`` and ``sendBeacon`` (mode ``no-cors`` with an
-empty destination) and reports to ``report-uri``, told by their headers, ``_resourceType`` or media type.
+**Mutation**: POST, PUT, PATCH or DELETE of anything, a document event or not, except beacons: an agent did not do
+what a page reports about itself. Beacons are ``ping`` and ``sendBeacon`` (mode ``no-cors`` with destination
+``empty``) and reports to ``report-uri``, recognised by their headers, ``_resourceType`` or media type.
 
-**Other**: all the rest. **Static**: a GET or HEAD of what a page is drawn with (style, script, picture, font, film),
-told by ``sec-fetch-dest``, ``_resourceType``, the suffix of the path or the media type of the response; never a
-document event. Static events keep their place and URL, and neither headers nor texts.
+**Other**: all the rest. **Static**: a GET or HEAD of a file that a page displays or runs (style, script, image, font,
+video), recognised by ``sec-fetch-dest``, ``_resourceType``, the suffix of the path or the media type of the response;
+never a document event. Static events have an index and a URL, but neither headers nor texts.
 
-What is held is bounded: see the constants. Of the texts that came back the latest are kept, since checks look at
-the end of a trace; a `Body` says where its text is not all that there was.
+Memory is bounded: see the constants. Only the latest response texts are stored, because checks look at the end of a
+trace; `Body.truncated` marks an incomplete text.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from judges.scorers.network_trace.bodies import Body
 LONGEST_TEXT = 2 * 2**20  # characters of one body
 MOST_TEXT = 16 * 2**20  # characters of all responses together
 MOST_SENT = 96 * 2**20  # characters of URLs, headers and posted texts together; each different text counts once
-LONGEST_URL = 2**16  # characters; more has only a data: URL
+LONGEST_URL = 2**16  # characters; only a data: URL is longer
 LONGEST_HEADER = 8192
 MOST_HEADERS = 300  # of one message
-SHARED = 512  # characters; shorter texts come again and again, and are held once
+SHARED = 512  # characters; shorter texts occur often, and are stored once
 
 MUTATING = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 READING = frozenset({"GET", "HEAD"})
@@ -68,10 +68,10 @@ class EventType(StrEnum):
 class NetworkEvent:
     """One request and its response.
 
-    ``index`` is its place among the entries of the HAR, from 0. ``method`` is in capitals. ``status`` is 0 where no
-    response came. Header names are in lower case; several headers of one name are joined by ", ". ``referer`` is ""
-    where none was sent. ``post_data`` and ``response_content`` are None where there was none; a response is kept only
-    if it is JSON or another text. Secrets read `annotation.formats.har.REDACTED`.
+    ``index`` is its position among the entries of the HAR, from 0. ``method`` is in capitals. ``status`` is 0 without
+    a response. Header names are in lower case; several headers of one name are joined by ", ". ``referer`` is "" if
+    none was sent. ``post_data`` and ``response_content`` are None if there was none; a response is stored only if it
+    is JSON or another text. Secrets are replaced by `annotation.formats.har.REDACTED`.
     """
 
     index: int
@@ -97,7 +97,7 @@ class NetworkEvent:
 
 @dataclass(frozen=True)
 class NetworkTrace:
-    """The events of a HAR in the order of time; ``entries`` counts what the HAR listed, ``name`` is its file."""
+    """The events of a HAR in the order of time; ``entries`` is the number of HAR entries, ``name`` is its file."""
 
     events: tuple[NetworkEvent, ...] = ()
     name: str = ""
@@ -116,10 +116,10 @@ class NetworkTrace:
 
 
 def read_trace(stream: BinaryIO, name: str) -> NetworkTrace:
-    """The trace in ``stream``: a HAR, gzipped or not, or the zip of a Playwright trace; ``name`` is for messages.
+    """Return the trace in ``stream``: a HAR, gzipped or not, or a Playwright trace zip; ``name`` is for messages.
 
-    It is read entry by entry, in bounded memory; the stream stays open. Raises FormatError for what is no HAR, and
-    where a trace exceeds the limits. Nothing is redacted here: that has happened on import.
+    It is read entry by entry, in bounded memory; the stream stays open. Raises FormatError if it is not a HAR,
+    or if a trace exceeds the limits. Nothing is redacted here: the import has done that.
     """
     reading = _TraceReader(name)
     with har.open_entries(stream, name) as entries:
@@ -153,11 +153,11 @@ class _TraceReader:
         self.events.append(self._read_event(index, entry, entry["request"], _read_object(entry, "response")))
         self._forget()
         if self._sent > MOST_SENT:
-            says = f"{where}: URLs, headers and posted texts have more than {MOST_SENT:,} characters up to here"
+            says = f"{where}: URLs, headers and posted texts up to here have more than {MOST_SENT:,} characters"
             raise har.failed("har_too_large", self._name, says)
 
     def in_time(self) -> tuple[NetworkEvent, ...]:
-        """The events by the time when they began, as HAR 1.2 asks of whoever reads one; those of one time as listed."""
+        """Return the events by start time, as HAR 1.2 requires of readers; events of the same time stay as listed."""
         return tuple(sorted(self.events, key=lambda event: self._begun[event.index]))
 
     def _read_event(self, index: int, entry: dict[str, Any], request: dict[str, Any], response: dict[str, Any]) -> Any:
@@ -187,7 +187,7 @@ class _TraceReader:
         )
 
     def _intern(self, text: str) -> str:
-        """The text, fit to be stored; short ones are held once however often they come."""
+        """Return the text in a form that can be stored; a short text is stored once, however often it occurs."""
         if len(text) > SHARED:
             self._sent += len(text)
             return UNSTORABLE.sub("\ufffd", text)
@@ -219,7 +219,7 @@ class _TraceReader:
         return body
 
     def _forget(self) -> None:
-        """Let go of the oldest texts that came back, until the rest is within bounds."""
+        """Drop the oldest response texts until the rest is within bounds."""
         while self._received > MOST_TEXT:
             index = self._with_content.popleft()
             event = self.events[index]
@@ -249,7 +249,7 @@ def _read_start(entry: Mapping[str, Any], before: float) -> float:
 
 
 def _read_status(stated: Any) -> int:
-    """The status of a response; browsers write -1 and 0 where none came."""
+    """Return the status of a response, 0 if there is none: browsers then write -1 or 0."""
     is_number = isinstance(stated, (int, float)) and not isinstance(stated, bool)
     return int(stated) if is_number and 0 < stated < 1000 else 0
 
@@ -272,7 +272,7 @@ def _read_headers(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _read_body(message: Mapping[str, Any], stated: str) -> Body | None:
-    """A posted or received text; one that was left out on import is none of which anything is known."""
+    """Return a posted or received text; a text that the import left out is empty and ``truncated``."""
     stated = stated[:SHARED]
     text = _read_text(message, "text")
     if not text:

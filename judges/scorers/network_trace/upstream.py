@@ -1,17 +1,17 @@
 """Compare as WebArena-Verified 1.2.3 does, including its oddities (``compat="webarena-verified"``).
 
-Written from its measured behaviour. `judges/tests/parity/differences.py` lists differences on purpose. The
-list states what the package does, and in brackets what checks do without ``compat``:
+Written from its measured behaviour. `judges/tests/parity/differences.py` lists the intended differences. This list
+states what the package does, and in brackets what checks do without ``compat``:
 
 - Events have the order of the file (of time).
 - The final navigation counts only in NAVIGATE tasks with GET, and always there; else the last event at the address
   (the final navigation, and with ``last_event_only: false`` any event).
 - ``event_type`` does not exist; unknown keys inside ``expected`` are ignored (refused).
-- GET and 200 are expected where nothing is written (only what is written; a navigation has a status below 400).
+- GET and 200 are expected if nothing is written (only what is written; a navigation has a status below 400).
 - ``query_params_schema`` has arrays only (also plain types). The first value of a parameter counts (all values).
 - ``should_not_exist`` compares method and path (everything that is written).
 - A fragment on one side fails (it counts if one is expected).
-- Navigations are told by ``sec-fetch-user`` and ``accept`` (by ``sec-fetch-*``, resource type or accept).
+- Navigations are recognised by ``sec-fetch-user`` and ``accept`` (by ``sec-fetch-*``, resource type or accept).
 - Hosts of configured sites only, else an error (any host).
 - Amounts may differ by 0.1 (exact). Ambiguous dates have the month first (refused).
 - 0 is an empty text in ``post_data`` (0). Response values are compared as they are (by meaning).
@@ -82,7 +82,7 @@ Differences = tuple[Difference, ...]
 
 
 def normalise_text(value: Any) -> str:
-    """A text as upstream sees it: no case, accents, trade marks, hyphens at letters, marks around it; 0 is empty."""
+    """Return a text as upstream compares it: no case, accents, trade mark signs or hyphens at letters; 0 is empty."""
     shown = unicodedata.normalize("NFKC", (format_text(value) if value else "").translate(MARKS))
     plain = unicodedata.normalize("NFKD", HYPHENS.sub(" ", shown))
     kept = "".join(char for char in plain if not unicodedata.combining(char))
@@ -145,7 +145,7 @@ class _Upstream:
         self.referers = self._expand_places(_list_texts(check.headers.get("referer")))
 
     def _refuse_unreadable(self) -> None:
-        """Upstream reads what is expected before it looks at an event, and ends in an error whatever the trace has."""
+        """Raise _NotComparable as upstream does: it reads the expectations before any event, whatever the trace has."""
         check, patterns = self.check, [compile_pattern(one) for one in self.check.ignored_post_data_params_patterns]
         for name, wanted in check.post_data.items():
             is_array = check.post_data_schema.get(name, Schema()).kind == "array"
@@ -159,7 +159,7 @@ class _Upstream:
                 raise _NotComparable(f"{says} ({name}).")
 
     def _expand_places(self, urls: list[str]) -> list[str]:
-        """The addresses that are meant; upstream knows no other hosts than those of the sites."""
+        """Return the expanded addresses; raise _NotComparable for hosts outside the sites: upstream has no others."""
         found = [one for url in urls for one in expand(url, self.sites, pattern=is_pattern(url))]
         bases = [base.rstrip("/").lower() for bases in self.sites.values() for base in bases]
         for url in found:
@@ -214,8 +214,8 @@ class _Upstream:
         return any_of([self.is_at(url, actual) for url in urls])
 
     def is_at(self, wanted: str, actual: str) -> bool | None:
-        """Whether two addresses are the same up to their parameters; a fragment on one side only is a difference. None
-        where what was blanked on import decides."""
+        """Return whether two addresses are the same without parameters; a fragment on one side only is a difference.
+        None if a part that the import blanked decides."""
         if is_pattern(wanted):
             plain = actual.partition("?")[0]
             if is_redacted(plain):
@@ -262,7 +262,7 @@ class _Upstream:
         )
 
     def _compare_parameter(self, name: str, wanted: Sequence[Any], had: Sequence[str]) -> Difference:
-        """Only the first value, in alphabetical order, is compared; an empty one is as good as none."""
+        """Compare only the first value, in alphabetical order; an empty value counts as absent."""
         one, other = (
             min((format_text(value).lower().strip() for value in values), default="") for values in (wanted, had)
         )
@@ -299,7 +299,7 @@ class _Upstream:
         check, body = self.check, event.post_data
         patterns = [compile_pattern(one) for one in check.ignored_post_data_params_patterns]
         document = _parse_body(body) or {}
-        is_sent = bool(document)  # where nothing is sent, a null is not what is expected either
+        is_sent = bool(document)  # if nothing is sent, an expected null does not match either
         document = {key: value for key, value in document.items() if not any(one.search(key) for one in patterns)}
         for key, wanted in check.post_data.items():
             if any(one.search(key) for one in patterns):
@@ -314,7 +314,7 @@ class _Upstream:
             yield Difference(f"post_data.{key}", wanted, actual, compared.equal, compared.note)
 
     def _compare_answered(self, event: NetworkEvent, key: str, wanted: Any) -> Difference:
-        """Compared as it is: upstream normalises nothing in what the server answered."""
+        """Compare the value unchanged: upstream does not normalise the server's answer."""
         body = event.response_content
         document = _parse_body(body)
         actual = find_value(key, document, body, several=False) if body and document else MISSING
@@ -326,7 +326,7 @@ class _Upstream:
 
 
 def is_navigation(event: NetworkEvent) -> bool:
-    """A navigation as upstream tells it, by the headers of the request alone."""
+    """Return whether upstream treats an event as a navigation, by the method and headers of the request alone."""
     headers = {name: value.lower() for name, value in event.request_headers.items()}
     accepts = headers.get("accept", "")
     if event.method != "GET":
@@ -338,18 +338,18 @@ def is_navigation(event: NetworkEvent) -> bool:
 
 
 def convert_answer_check(check: AnswerCheck) -> AnswerCheck:
-    """The check as upstream means it: only what a task retrieves is compared with what the agent retrieved."""
+    """Return the check as upstream applies it: retrieved data is compared only in tasks that retrieve."""
     return check if check.task_type.lower() == "retrieve" else replace(check, retrieved_data=NOT_GIVEN)
 
 
 def _read_posted(wanted: Any, actual: Any, schema: Schema) -> Compared:
-    if wanted is None:  # a null is only what is null, or not there
+    if wanted is None:  # an expected null matches only null or an absent value
         return Compared(False)
     if schema.kind != "array" and isinstance(actual, list) and len(actual) > 1:
-        found = [compare(wanted, one, schema, UPSTREAM) for one in actual]  # several keys: any of them
+        found = [compare(wanted, one, schema, UPSTREAM) for one in actual]  # several values of one key: any of them
         return next((one for one in found if one.equal), found[0])
     compared = compare(wanted, actual, schema, UPSTREAM)
-    # A single value is no list of one here.
+    # A single value is not a list of one here.
     return compared if schema.kind != "array" or not compared.equal or _is_list(actual) else Compared(False)
 
 
@@ -365,7 +365,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _parse_body(body: Body | None) -> dict[str, Any] | None:
-    """Read a body as upstream does: forms, and JSON objects that call themselves so."""
+    """Read a body as upstream does: forms, and JSON objects with the media type of JSON."""
     if body is None or (not body.text and not body.params):
         return None
     if body.media_type == "application/json":

@@ -1,4 +1,4 @@
-"""Comparing a value that is expected with one that was sent, by its type rather than by its letters."""
+"""Comparison of an expected value with a sent one, by type instead of by characters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WAS_REDACTED = "import blanked it as a secret, so it cannot be compared"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The type of a value: ``kind`` is a name of `KINDS`, "array", "object", or "" for "as the expected value is".
+    """The type of a value: ``kind`` is a name of `KINDS`, "array", "object", or "" for the type of the expected value.
 
     ``items`` is the schema of an array's items, ``properties`` those of an object. ``formats`` are declared formats
     of scalars.
@@ -38,7 +38,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """``equal`` is None where it cannot be said; ``note`` says why, or what the difference is."""
+    """``equal`` is None if it cannot be decided; ``note`` says why, or what the difference is."""
 
     equal: bool | None
     note: str = ""
@@ -50,7 +50,7 @@ Read = Callable[[Any, Schema], Any]
 
 @dataclass(frozen=True, slots=True)
 class ValueKind:
-    """How values of one kind are read (raising NotParsable or Ambiguous) and when two of them are equal."""
+    """Parser (raising NotParsable or Ambiguous) and equality of one kind of values."""
 
     read: Read
     equal: Callable[[Any, Any], bool] = lambda one, other: bool(one == other)
@@ -58,10 +58,10 @@ class ValueKind:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How values are compared: ``kinds`` by name, and the kind of an expected value that has no schema.
+    """Rules to compare values: ``kinds`` by name, and the kind of an expected value without a schema.
 
-    ``missing`` says which values are as good as none; ``blanked`` whether import may have blanked what is compared.
-    ``ordered``: lists are compared in order; ``all_keys``: objects have no other keys than those expected.
+    ``missing`` says which values count as absent; ``blanked`` whether the import may have blanked a compared value.
+    ``ordered``: lists are compared in order; ``all_keys``: objects may have only the expected keys.
     """
 
     kinds: Mapping[str, ValueKind]
@@ -74,12 +74,12 @@ class Rules:
 
 
 def normalise_text(value: Any) -> str:
-    """A value as text: Unicode NFKC, one space for all white space, no case, no invisible characters."""
+    """Return a value as text: Unicode NFKC, one space for all white space, no case, no invisible characters."""
     return squeeze(value).casefold()
 
 
 def squeeze(value: Any) -> str:
-    """As `normalise_text`, with its case: what a regular expression is matched against."""
+    """Return the same as `normalise_text`, with case: the text that a regular expression is matched against."""
     shown = unicodedata.normalize("NFKC", format_text(value))
     kept = "".join(char for char in shown if char.isspace() or unicodedata.category(char) not in {"Cc", "Cf"})
     return SPACES.sub(" ", kept).strip()
@@ -105,7 +105,7 @@ def parse_boolean(value: Any) -> bool:
 
 
 def parse_list(value: Any) -> tuple[str, ...]:
-    """A list that is written as one text with commas, regardless of order."""
+    """Return the parts of a text with commas, sorted, so that their order does not matter."""
     return tuple(sorted(part for part in (normalise_text(one) for one in format_text(value).split(",")) if part))
 
 
@@ -150,7 +150,7 @@ KINDS: dict[str, ValueKind] = {
     "markdown": ValueKind(lambda value, schema: normalise_text(value)),
     "url": ValueKind(lambda value, schema: format_text(value), addresses.is_same),
 }
-# Formats of WebArena-Verified that need its libraries: what has them is an error, which names the other judge.
+# Formats of WebArena-Verified that need its libraries: their values are an error, which names the other judge.
 FOREIGN = ("duration", "distance", "coordinates", "full_address", "location-name", "base64")
 
 
@@ -164,11 +164,11 @@ DEFAULT = Rules(KINDS, find_kind, squeeze, is_empty)
 
 
 def compare(expected: Any, actual: Any, schema: Schema | None = None, rules: Rules = DEFAULT) -> Compared:
-    """Return whether ``actual`` is what is ``expected``.
+    """Return whether ``actual`` is as ``expected``.
 
-    A text ``^...$`` is a regular expression for the whole text, regardless of case. A list is an array where the schema
-    says so, or where there is a list; else any of its values will do. An object has at least the expected keys. null is
-    what is empty or not there.
+    A text ``^...$`` is a regular expression for the whole text, regardless of case. A list is an array if the schema
+    says so, or if ``actual`` is a list; else any of its values may match. An object has at least the expected keys.
+    null matches an empty or absent value.
     """
     schema = schema or Schema()
     if isinstance(expected, dict):
@@ -190,7 +190,7 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
     if expected is None:
         return SAME if rules.missing(actual) else OTHER
     if actual is None:
-        return Compared(rules.missing(expected), "is not there")
+        return Compared(rules.missing(expected), "is missing")
     if isinstance(actual, dict | list):
         return Compared(False, "is not a single value")
     if is_pattern(expected):
@@ -200,12 +200,12 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
             return Compared(None, printable(str(error), 300))
     name = schema.kind or rules.kind_of(expected)
     if name not in rules.kinds:
-        return Compared(None, f"values of the format {name} are only compared by the judge webarena-verified")
+        return Compared(None, f"values of the format {name} can only be compared by the judge webarena-verified")
     kind = rules.kinds[name]
     try:
         wanted = kind.read(expected, schema)
     except (NotParsable, Ambiguous) as error:
-        return Compared(None, f"what is expected {error}")
+        return Compared(None, f"the expected value {error}")
     try:
         return Compared(kind.equal(wanted, kind.read(actual, schema)))
     except NotParsable as error:
@@ -215,7 +215,7 @@ def _compare_scalars(expected: Any, actual: Any, schema: Schema, rules: Rules) -
 
 
 def all_of(found: Collection[bool | None]) -> bool | None:
-    """Return whether all are true; a single False outweighs what cannot be told."""
+    """Return whether all are true; a single False outweighs None."""
     return False if False in found else None if None in found else True
 
 
@@ -228,7 +228,7 @@ def _find_first(results: Sequence[Compared], order: tuple[bool | None, ...]) -> 
 
 
 def _combine_all(results: Sequence[Compared]) -> Compared:
-    """Equal only where all are; a difference outweighs what cannot be said."""
+    """Return equal only if all are; a difference outweighs an undecided result."""
     return _find_first(results, (False, None)) or SAME
 
 
@@ -253,7 +253,7 @@ def _compare_objects(expected: Mapping[str, Any], actual: Any, schema: Schema, r
 
 
 def make_list(value: Any) -> list[Any]:
-    """A value where an array is expected: a list, a JSON array as text, or a single value as a list of one."""
+    """Return a value as a list: a list, a JSON array as text, or a single value as a list of one; None is empty."""
     if isinstance(value, list | tuple):
         return list(value)
     if value is None:
@@ -274,19 +274,19 @@ def _compare_arrays(expected: Any, actual: Any, schema: Schema, rules: Rules) ->
     if len(wanted) != len(had):
         return Compared(False, f"number of values: {len(had):,}, expected: {len(wanted):,}")
     if len(wanted) > MOST_ITEMS and not rules.ordered:
-        return Compared(None, f"lists of more than {MOST_ITEMS} values are only compared in order")
+        return Compared(None, f"lists of more than {MOST_ITEMS} values can only be compared in order")
     return _combine_all([compared for _, compared in pair(wanted, had, schema.items, rules)])
 
 
 def pair(
     wanted: Sequence[Any], had: Sequence[Any], schema: Schema | None, rules: Rules
 ) -> list[tuple[int | None, Compared]]:
-    """For each expected item the place of the item that it is compared with, None where none is left, and the result.
+    """Return for each expected item the position of its partner (None if no item is left), and the result.
 
-    In order: items of the same place. Otherwise as many equal pairs as there can be, then pairs that cannot be told,
-    then what is left.
+    In order: items at the same position. Otherwise as many equal pairs as possible, then undecided pairs, then the
+    remaining items.
     """
-    missing = (None, Compared(False, "is not there"))
+    missing = (None, Compared(False, "is missing"))
     if rules.ordered:
         rows: list[tuple[int | None, Compared]] = [
             (place, compare(one, other, schema, rules))
@@ -304,7 +304,7 @@ def pair(
 
 
 def _match(table: Sequence[Sequence[Compared]]) -> dict[int, int]:
-    """A largest set of pairs that are equal, enlarged by pairs that cannot be told (augmenting paths)."""
+    """Return a largest set of equal pairs, enlarged by undecided pairs (augmenting paths)."""
     taken: dict[int, int] = {}
     passes: tuple[set[bool | None], ...] = ({True}, {True, None})
     for allowed in passes:

@@ -1,6 +1,6 @@
-"""Scripts that were written for the package mind2web2, run unchanged: its names, on this engine.
+"""Modules with the names of the package mind2web2, so that its scripts run unchanged on this engine.
 
-`install` puts nine modules under their names; nothing else of the package is there.
+`install` registers nine modules under their names; the rest of the package does not exist here.
 """
 
 from __future__ import annotations
@@ -38,30 +38,32 @@ class LLMClient(Protocol):
 
 
 class NoMaps(RuntimeError):
-    """A script asked for a distance, and there is nobody to answer."""
+    """A script called the maps tool, and nothing can answer."""
 
 
 class GoogleMapsTool:
-    """The maps tool of scripts; it is made without arguments and needs no key.
+    """The maps tool of scripts; it is created without arguments and needs no key.
 
-    Judging has no network, so that a call raises `NoMaps`, unless the engine was opened with ``maps``. The error is
-    also kept as a fault of the engine: a script that catches it goes on with a wrong answer, which a judge must not
-    take for the agent's.
+    Judging has no network, so a call raises `NoMaps`, unless the engine was opened with ``maps``. The error is also
+    recorded as a fault of the engine: a script that catches it continues with a wrong answer, which a judge must not
+    attribute to the agent.
     """
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
-        """Metres, or a text where there is no way."""
+        """Return metres, or a text if there is no route."""
         return await _ask("distance", address1, address2, mode)
 
     async def calculate_travel_time(self, address1: str, address2: str, mode: str = "driving") -> int | str:
-        """Seconds, or a text where there is no way."""
+        """Return seconds, or a text if there is no route."""
         return await _ask("travel_time", address1, address2, mode)
 
 
 async def _ask(what: str, address1: str, address2: str, mode: str) -> int | str:
     engine = current()
     if engine.maps is None:
-        error = NoMaps(f"The maps tool was asked for a {what.replace('_', ' ')}, and judging has no network.")
+        error = NoMaps(
+            f"The script called the maps tool for a {what.replace('_', ' ')}, but judges have no network access."
+        )
         engine.faults.append(Fault("tool", "GoogleMapsTool", str(error)))
         raise error
     return await engine.maps(what, address1, address2, mode)
@@ -90,10 +92,8 @@ def build_modules() -> dict[str, ModuleType]:
 
 
 def _build_module(name: str, names: Mapping[str, Any]) -> ModuleType:
-    module = ModuleType(
-        f"{PACKAGE}.{name}".rstrip("."), "A part of the package mind2web2, on the engine of this project."
-    )
-    module.__path__ = []  # a package, so that what it lacks is reported as missing in it
+    module = ModuleType(f"{PACKAGE}.{name}".rstrip("."), "A part of the package mind2web2, on this project's engine.")
+    module.__path__ = []  # a package, so that a missing submodule is reported as such
     vars(module).update(names)
     return module
 
@@ -103,9 +103,9 @@ def install() -> None:
 
 
 def load_script(path: Path | str) -> ModuleType:
-    """The script at ``path`` as a module with a name of its own; ScriptError when it cannot be used.
+    """Return the script at ``path`` as a module with a unique name; raise ScriptError if it cannot be used.
 
-    It is executed: only what an administrator installed may come here. The modules of `install` have to be in place.
+    It is executed: pass only scripts that an administrator installed. The modules of `install` must be registered.
     """
     file = Path(path)
     try:
@@ -113,12 +113,12 @@ def load_script(path: Path | str) -> ModuleType:
     except OSError as error:
         raise ScriptError(f"{file.name}: cannot be read: {error.strerror or error}.") from error
     if len(source) > LONGEST_SCRIPT:
-        raise ScriptError(f"{file.name}: has {len(source):,} bytes; at most {LONGEST_SCRIPT:,} are taken.")
+        raise ScriptError(f"{file.name}: has {len(source):,} bytes; the limit is {LONGEST_SCRIPT:,}.")
     name = f"rubric_script_{hashlib.sha256(source).hexdigest()[:12]}_{next(_numbers)}"
     spec = importlib.util.spec_from_loader(name, loader=None, origin=str(file))
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]  # there is one for every name
     module.__file__ = str(file)
-    sys.modules[name] = module  # classes of the script look their names up there
+    sys.modules[name] = module  # classes of the script look up their names there
     try:
         exec(compile(source, str(file), "exec"), vars(module))  # noqa: S102 - an installed script is code, see above
         check_entry(module, file.name)
@@ -141,7 +141,7 @@ def _describe_error(error: Exception, file: Path) -> str:
 
 
 def check_entry(module: ModuleType, name: str) -> None:
-    """ScriptError unless the module has the coroutine `ENTRY` with the parameters that every script has."""
+    """Raise ScriptError unless the module has the coroutine `ENTRY` with the parameters that every script has."""
     entry = getattr(module, ENTRY, None)
     if entry is None:
         raise ScriptError(f"{name}: has no function {ENTRY}.")
@@ -160,11 +160,11 @@ def check_entry(module: ModuleType, name: str) -> None:
         if one.default is one.empty and one.kind is not one.VAR_POSITIONAL and one.name not in REQUIRED + OPTIONAL
     ]
     if unknown:
-        raise ScriptError(f"{name}: {ENTRY} has parameters that no caller passes: {', '.join(unknown)}.")
+        raise ScriptError(f"{name}: {ENTRY} has unknown required parameters: {', '.join(unknown)}.")
 
 
 async def evaluate(script: ModuleType, **given: Any) -> Any:
-    """Call the script's entry with `REQUIRED`, and with ``model`` if it takes one; its errors pass."""
+    """Call the script's entry with `REQUIRED`, and with ``model`` if it takes one; raise its errors."""
     entry = getattr(script, ENTRY)
     parameters = inspect.signature(entry).parameters
     if "model" not in parameters and not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):

@@ -1,7 +1,7 @@
-"""The beginning of a process that looks at something hostile: `script` (a rubric script) or `pdf` (a document).
+"""Entry point of a process that handles hostile input: `script` (a rubric script) or `pdf` (a document).
 
-It is started as a file, with an interpreter that knows neither environment nor working folder (``-I``). The packages
-above this one are entered without what they import for judges, which these processes never need.
+It is started as a file, with an interpreter that ignores environment and working folder (``-I``). The packages above
+this one are registered without their imports for judges, which these processes never need.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MODES = {"script": "script_child", "pdf": "pdf_child"}
 
 
 def enter(package: str, folder: Path) -> None:
-    """Make ``package`` known by its folder, without running its ``__init__``."""
+    """Register ``package`` by its folder, without running its ``__init__``."""
     module = types.ModuleType(package)
     module.__path__ = [str(folder)]
     sys.modules[package] = module
 
 
 def main(mode: str) -> None:
-    """Does not return: the process ends with its work, whatever threads a script may have left."""
+    """Run a mode and do not return: the process ends with its work, whatever threads a script may have left."""
     sys.path.insert(0, str(HERE.parents[2]))
     enter("judges.scorers", HERE.parent)
     enter("judges.scorers.rubric", HERE)

@@ -1,4 +1,4 @@
-"""Judges a trajectory by a written rubric: the tree is built, and every claim is checked against what it is about."""
+"""Judge of a trajectory by a written rubric: it builds the tree, and checks every claim against its subject."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from judges.scorers.together import run_together
 
 LONGEST_URL = 500  # characters of the address of a step
 NOTHING_CITED = "The answer cites no address."
-NO_STEPS = "The trajectory has no such steps."
+NO_STEPS = "The trajectory does not have these steps."
 NO_PICTURES = "These steps have no screenshots."
 
 
 class Checking:
-    """One trajectory and one rubric. ``votes`` is how often a claim is asked about at most, an odd number."""
+    """One trajectory and one rubric. ``votes`` is the maximum number of votes on a claim, an odd number."""
 
     def __init__(self, rubric: Rubric, subject: Subject, evaluator: Evaluator, *, votes: int, max_images: int) -> None:
         self.rubric, self.subject, self.evaluator = rubric, subject, evaluator
@@ -32,7 +32,7 @@ class Checking:
         self.nodes: dict[str, VerificationNode] = {}
 
     async def run(self) -> None:
-        """Build the tree, then check it from the top: what rests on something is checked after it."""
+        """Build the tree, then check it from the top: a node is checked after its prerequisites."""
         self._build(self.rubric.nodes, None)
         await self._check_nodes(self.rubric.nodes, sequential=self.rubric.strategy == "sequential")
 
@@ -47,7 +47,7 @@ class Checking:
             self.nodes[node.id] = made
 
     async def _check_nodes(self, nodes: tuple[Node, ...], *, sequential: bool) -> None:
-        """Critical nodes first, since the others are skipped where one of them fails; then the others together."""
+        """Check critical nodes first, because the others are skipped if one of them fails; then the others together."""
         if sequential:
             for node in nodes:
                 await self._check_node(node)
@@ -100,13 +100,13 @@ class Checking:
 
 
 def find_cited(subject: Subject) -> list[str]:
-    """The addresses that the final answer cites, each once, in their order; at most `MOST_SOURCES`."""
+    """Return the addresses that the final answer cites, each once, in their order; at most `MOST_SOURCES`."""
     found = read_answer(subject.record.final_answer or "").citations
     return [one.address for one in found][:MOST_SOURCES]
 
 
 def build_lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
-    """The record of the chosen steps: addresses and actions; neither thoughts nor what hands over the answer."""
+    """Return the record of the chosen steps: addresses and actions, no thoughts and no actions that give the answer."""
     wanted = frozenset(chosen)
     acting = {step.index for step in framing.select_acting(subject.record, "auto")}
     written: list[str] = []
@@ -119,8 +119,8 @@ def build_lines(subject: Subject, chosen: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def select_pictures(subject: Subject, chosen: tuple[int, ...], most: int) -> tuple[Mapping[str, Any], ...]:
-    """Every different screenshot of the chosen steps after a line that names them; the last ``most`` where there are
-    more."""
+    """Return each distinct screenshot of the chosen steps after a line that names them; the last ``most`` if there
+    are more."""
     taken = dict(enumerate(subject.screenshots))
     pairs = [(step, image) for step in chosen if (image := taken.get(step)) is not None]
     parts: list[Mapping[str, Any]] = []
@@ -132,11 +132,11 @@ def select_pictures(subject: Subject, chosen: tuple[int, ...], most: int) -> tup
 
 CHECKS = re.compile(rb"\.\s*(?:batch_)?verify\s*\(")
 EXTRACTIONS = re.compile(rb"\.\s*extract\s*\(")
-OFTEN = 3  # how often a script is taken to come by a check: most stand in a loop over what the answer lists
+OFTEN = 3  # assumed runs of each check of a script: most are in a loop over the items of the answer
 
 
 def forecast_rubric(rubric: Rubric, subject: Subject, votes: int, max_images: int) -> list[tuple[str, int]]:
-    """As if every claim were asked about and the first votes agreed."""
+    """Return the calls if every claim is asked about and the first votes agree."""
     needed = votes // 2 + 1
     return [call for claim in rubric.claims() for call in _forecast_node(claim, subject, max_images) * needed]
 
@@ -154,6 +154,6 @@ def _forecast_node(claim: Node, subject: Subject, max_images: int) -> list[tuple
 
 
 def forecast_script(source: bytes) -> list[tuple[str, int]]:
-    """A guess from the text of a script, which is not run for it: each check stands for `OFTEN` of two votes."""
+    """Estimate the calls from the text of a script, without running it: each check counts as `OFTEN` with two votes."""
     checks = len(CHECKS.findall(source)) * OFTEN * (TRIALS // 2 + 1)
     return [("verify_page", 1)] * checks + [("extract_answer", 0)] * len(EXTRACTIONS.findall(source))

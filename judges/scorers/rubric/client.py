@@ -1,4 +1,4 @@
-"""The client that the rubric engine asks, over the model client of all judges."""
+"""The client of the rubric engine, on top of the model client of all judges."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from judges.llm import Asker, GivenImage, Part, Prompt, Reply, SentImage
 from judges.scorers.rubric.engine import STAGES
 from judges.scorers.rubric.questions import build_schema
 
-OTHER = "script"  # the stage of a prompt that is not ours: of a script that asks by itself
+OTHER = "script"  # the stage of a prompt that is not ours: a script wrote it
 RESULT = re.compile(r"^[\s*_#`>-]*result[\s*_`]*[:=][\s*_`\"']*(true|false)[\s*_`\"'.]*$", re.IGNORECASE | re.MULTILINE)
 MOST_IMAGES = 120  # of one prompt
 MOST_CHARACTERS = 2_000_000  # of the texts of one prompt
@@ -26,18 +26,18 @@ LARGEST_IMAGE = 16 * 1024 * 1024  # bytes
 
 
 class Unusable(Exception):
-    """A reply that says neither yes nor no, or does not fit: a refusal, an empty one, garbage."""
+    """A reply that says neither yes nor no, or has the wrong form: a refusal, an empty reply, garbage."""
 
 
 class BadRequest(Exception):
-    """A script sent a request that no model can take; the message is for the author of the script."""
+    """A script sent a request that no model accepts; the message is for the author of the script."""
 
 
 class AskerClient:
-    """The client of the engine. Made for one evaluation.
+    """The client of the engine, created for one evaluation.
 
-    Equal prompts are votes: the first one is asked as it is, each further one as another vote, so that it gets a reply
-    of its own from the model as well as from the cache, and the same one when an evaluation is done again.
+    Equal prompts are votes: the first one is sent unchanged, each further one as another vote. So each gets its own
+    reply from the model as well as from the cache, and the same reply if an evaluation is repeated.
     """
 
     def __init__(self, asker: Asker, texts: Mapping[str, str], most: int = 5_000) -> None:
@@ -50,22 +50,22 @@ class AskerClient:
     async def async_response(
         self, *, messages: Sequence[Mapping[str, Any]], response_format: type[BaseModel] | None = None, **others: Any
     ) -> Any:
-        """An instance of ``response_format``, or the text of the reply without one.
+        """Return an instance of ``response_format``, or the text of the reply without one.
 
-        ``others`` (model, temperature) are the judge's to decide, and not a script's. Raises Unusable, BadRequest, and
-        what `Asker.ask` raises.
+        ``others`` (model, temperature) are ignored: the judge decides them, not a script. Raises Unusable,
+        BadRequest, and the errors of `Asker.ask`.
         """
         schema = None if response_format is None else build_schema(response_format)
         found = await self.ask(messages, schema)
         try:
             return found if response_format is None else response_format.model_validate(found)
         except ValidationError as error:
-            raise Unusable(f"The reply does not fit: {error.errors()[0]['msg']}") from None
+            raise Unusable(f"The reply has the wrong form: {error.errors()[0]['msg']}") from None
 
     async def ask(self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> Any:
         self.calls += 1
         if self.calls > self.most:
-            raise BadRequest(f"More than {self.most:,} model calls were asked for one answer.")
+            raise BadRequest(f"One answer needed more than {self.most:,} model calls.")
         stage, prompt = self._build_staged(await asyncio.to_thread(build_prompt, messages))
         key = _hash(prompt, schema)
         vote = self._asked[key]
@@ -81,8 +81,8 @@ class AskerClient:
         return found
 
     def _build_staged(self, prompt: Prompt) -> tuple[str, Prompt]:
-        """The stage of a prompt, and the prompt with our rules as its system text: the engine puts all into one
-        message, as the published one does."""
+        """Return the stage of a prompt, and the prompt with our rules as its system text: the engine puts all into
+        one message, as the published one does."""
         first = prompt.messages[0][0] if prompt.messages and prompt.messages[0] else ""
         if prompt.system or not isinstance(first, str):
             return self._rules.get(prompt.system, OTHER), prompt
@@ -94,7 +94,7 @@ class AskerClient:
 
 
 def read_data(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object of a reply. In text, a last line "Result: true" is one where the schema has such a result."""
+    """Return the object of a reply. In text, a last line "Result: true" is read if the schema has such a result."""
     if reply.data is not None:
         return reply.data
     stated = list(RESULT.finditer(reply.text))
@@ -105,25 +105,25 @@ def read_data(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | No
 
 
 def build_prompt(messages: Sequence[Mapping[str, Any]]) -> Prompt:
-    """Messages as chat completions have them, with pictures as data URLs or references; raises BadRequest."""
+    """Return a prompt from chat completion messages, with images as data URLs or references; raise BadRequest."""
     if not isinstance(messages, list | tuple) or not messages:
-        raise BadRequest("A model is asked with a list of messages.")
+        raise BadRequest("The model must be called with a list of messages.")
     system: list[str] = []
     users: list[tuple[Part, ...]] = []
     for message in messages:
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in ("system", "developer", "user"):
-            raise BadRequest("A message has the role system or user.")
+            raise BadRequest("A message must have the role system or user.")
         parts = _read_parts(message.get("content"))
         if role == "user":
             users.append(parts)
         elif all(isinstance(part, str) for part in parts):
             system += map(str, parts)
         else:
-            raise BadRequest("A system message has no pictures.")
+            raise BadRequest("A system message may not have images.")
     sizes = [len(part) if isinstance(part, str) else 0 for parts in users for part in parts]
     if sum(sizes) + sum(map(len, system)) > MOST_CHARACTERS or sizes.count(0) > MOST_IMAGES:
-        raise BadRequest(f"A prompt has at most {MOST_CHARACTERS:,} characters and {MOST_IMAGES} pictures.")
+        raise BadRequest(f"A prompt may have at most {MOST_CHARACTERS:,} characters and {MOST_IMAGES} images.")
     return Prompt("\n\n".join(system), tuple(users))
 
 
@@ -131,7 +131,7 @@ def _read_parts(content: Any) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (content,)
     if not isinstance(content, list):
-        raise BadRequest("The content of a message is a text, or a list of parts.")
+        raise BadRequest("The content of a message must be text or a list of parts.")
     return tuple(_read_part(part) for part in content)
 
 
@@ -144,20 +144,20 @@ def _read_part(part: Any) -> Part:
     address = part.get("image_url") if kind == "image_url" else None
     url = address.get("url") if isinstance(address, Mapping) else None
     if not isinstance(url, str):
-        raise BadRequest("A part is a text, or an image_url with a url.")
+        raise BadRequest("A part must be text, or an image_url with a url.")
     return SentImage(_read_image(url))
 
 
 def _read_image(url: str) -> GivenImage:
     head, comma, encoded = url.partition(",")
     if not comma or not head.startswith("data:image/") or not head.endswith(";base64"):
-        raise BadRequest("A picture is a data URL in base64; nothing is fetched for a script.")
+        raise BadRequest("An image must be a data URL in base64; nothing is fetched for a script.")
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        raise BadRequest("A picture is not valid base64.") from None
+        raise BadRequest("An image is not valid base64.") from None
     if len(data) > LARGEST_IMAGE:
-        raise BadRequest(f"A picture has at most {LARGEST_IMAGE:,} bytes.")
+        raise BadRequest(f"An image may have at most {LARGEST_IMAGE:,} bytes.")
     return GivenImage(hashlib.sha256(data).hexdigest(), data)
 
 

@@ -1,8 +1,8 @@
-"""Limits that a process puts on itself before it looks at anything hostile. Standard library only.
+"""Limits that a process sets for itself before it handles hostile input. Standard library only.
 
-Three layers: limits of the system (`ProcessLimits`), the kernel's (`kernel`: no network, no processes, no files but
-some), and a hook of the interpreter that refuses the same in Python's own words. The hook alone stops no one who is
-determined, so `confine` says which layers there are.
+Three layers: resource limits (`ProcessLimits`), kernel restrictions (`kernel`: no network, no processes, only some
+files), and a hook of the interpreter that refuses the same with a clear message. The hook alone does not stop a
+determined attacker, so `confine` returns the restrictions that are missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_SCRIPT = 2_000_000  # bytes
 class ProcessLimits:
     """``cpu`` and ``wall`` in seconds, ``memory`` (address space) and ``file`` in bytes, ``files`` open at once.
 
-    ``wall`` is kept by the parent, everything else by the kernel.
+    The parent enforces ``wall``, the kernel everything else.
     """
 
     cpu: int = 600
@@ -38,7 +38,7 @@ class ProcessLimits:
 
 
 def limit(limits: ProcessLimits) -> None:
-    """Set the limits of the system for this process; none can be raised again once `confine` was called."""
+    """Set the resource limits of this process; none can be raised again once `confine` was called."""
     wanted = {
         resource.RLIMIT_CPU: limits.cpu,
         resource.RLIMIT_AS: limits.memory,
@@ -49,28 +49,30 @@ def limit(limits: ProcessLimits) -> None:
     for which, most in wanted.items():
         hard = resource.getrlimit(which)[1]
         value = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        # A second more of computing is the kernel's last word, so that the first one can be told from other ends.
+        # The hard CPU limit is one second above the soft one, so that the signal of the soft one shows the cause.
         last = value + 1 if which == resource.RLIMIT_CPU and hard == resource.RLIM_INFINITY else value
         resource.setrlimit(which, (value, last))
     kernel.die_with_parent()
 
 
 def confine(folder: Path, *, hook: bool) -> list[str]:
-    """Take away network, processes and files but ``folder`` and the interpreter's; returns what could not be had.
+    """Block network, processes and files except ``folder`` and the interpreter's; return the missing restrictions.
 
-    ``hook``: refuse it in the interpreter, too; for processes that run Python which is not ours.
+    ``hook``: refuse them in the interpreter, too; for processes that run other people's Python.
     """
     readable, missing = find_library_paths(), []
     try:
         version = kernel.confine_files(readable, [folder])
         if version < kernel.WHOLE:
-            missing.append(f"Landlock of this kernel has version {version}; all that is used came with {kernel.WHOLE}.")
+            missing.append(
+                f"The kernel has Landlock version {version}; all features used here came with {kernel.WHOLE}."
+            )
     except (kernel.Unavailable, OSError) as error:
-        missing.append(f"Files are guarded by the interpreter only, not by the kernel: {error}.")
+        missing.append(f"Files are protected by the interpreter only, not by the kernel: {error}.")
     try:
         kernel.refuse_calls()
     except (kernel.Unavailable, OSError) as error:
-        missing.append(f"Network and processes are refused by the interpreter only, not by the kernel: {error}.")
+        missing.append(f"Network and processes are blocked by the interpreter only, not by the kernel: {error}.")
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     if hook:
@@ -80,14 +82,14 @@ def confine(folder: Path, *, hook: bool) -> list[str]:
 
 
 def _forget() -> None:
-    """Modules that were needed to come here are no longer there for the asking; importing them is refused next."""
+    """Unload modules that were only needed until now; the hook then refuses to import them."""
     for name in [name for name in sys.modules if name.partition(".")[0] in MODULES]:
         del sys.modules[name]
     vars(kernel).pop("ctypes", None)
 
 
 def find_library_paths() -> list[Path]:
-    """Return the folders in which interpreter and system keep code and tables that everybody may read."""
+    """Return the folders with code and tables of interpreter and system that everybody may read."""
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     paths = [Path(sysconfig.get_path(name)) for name in names]
     paths += [Path(sys.base_prefix) / "lib", Path(sys.base_prefix) / "lib64"]
@@ -96,7 +98,7 @@ def find_library_paths() -> list[Path]:
     return list(dict.fromkeys(one.resolve() for one in paths if one.exists()))
 
 
-FORBIDDEN = (  # events that begin so
+FORBIDDEN = (  # events that begin with one of these
     "socket.", "subprocess.", "ctypes.", "os.fork", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "pty.",
     "fcntl.", "os.kill", "signal.pthread_kill", "os.chmod", "os.chown", "os.lchown", "os.putenv", "mmap.", "resource.",
     "syslog.", "webbrowser.", "smtplib.", "ftplib.", "poplib.", "imaplib.", "telnetlib.", "urllib.", "winreg.",
@@ -116,7 +118,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class AccessRefused(PermissionError):
-    """Something that a script may not do; the message is for whoever wrote it."""
+    """An action that a script may not do; the message is for its author."""
 
 
 class _Hook:
@@ -133,10 +135,10 @@ class _Hook:
             for path in arguments[: 2 if event in TWO_PATHS else 1]:
                 self._check(event, path, writing=event not in READING)
         elif event.startswith(FORBIDDEN):
-            raise AccessRefused(f"A rubric script has no network, no processes and no ctypes ({event}).")
+            raise AccessRefused(f"A rubric script may not use the network, processes or ctypes ({event}).")
 
     def _import(self, name: Any, file: Any) -> None:
-        """By what it is called, and by the file it is loaded from, since a file can be loaded under any name."""
+        """Check a module by its name and by its file, because a file can be loaded under any name."""
         called = [*str(name).split("."), Path(os.fsdecode(file or "")).name.partition(".")[0]]
         if not MODULES.isdisjoint(called):
             raise AccessRefused(f"A rubric script may not import {name}.")
@@ -153,4 +155,4 @@ class _Hook:
         text = os.path.realpath(os.fsdecode(path if path else "."))
         roots = (self.folder,) if writing else self.readable
         if not any(text == root or text.startswith(root + os.sep) for root in roots):
-            raise AccessRefused(f"A rubric script may not touch {text} ({event}); it has its own folder only.")
+            raise AccessRefused(f"A rubric script may not access {text} ({event}); it may only use its own folder.")

@@ -1,4 +1,4 @@
-"""The tree of a rubric with its scores, and what it was judged with."""
+"""Details page of a rubric: the tree with its scores, and the material of the judgment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOST_PAGES = MOST_PIECES = 500
 
 @dataclass(frozen=True, slots=True)
 class RubricDetails:
-    """``source`` says in words where the rubric came from; ``pages`` are addresses with how they were stored;
-    ``extractions`` and ``info`` are what a script took out or noted, as a title and JSON."""
+    """``source`` says in words where the rubric came from; ``pages`` are addresses with the kind of stored page;
+    ``extractions`` and ``info`` are values that a script extracted or noted, as a title and JSON."""
 
     source: str
     digest: str
@@ -54,7 +54,7 @@ def _describe_source(source: Mapping[str, Any]) -> str:
 
 
 def _read_pieces(given: Any, title: str) -> list[tuple[str, str]]:
-    """Each piece with its name where it says one: ``{"name": ...}``, or the single key of an object."""
+    """Return each piece with its name if it has one: ``{"name": ...}``, or the single key of an object."""
     found = []
     for number_, one in enumerate(given[:MOST_PIECES] if isinstance(given, list) else [], start=1):
         name, value = one.get("name") if isinstance(one, dict) else None, one
@@ -67,7 +67,7 @@ def _read_pieces(given: Any, title: str) -> list[tuple[str, str]]:
 
 MOST_NODES = 2_000
 DEEPEST = 60
-MANY = 150  # nodes: from here on only what is not clear-cut is open
+MANY = 150  # nodes; in a larger tree only the first `OPEN_DEPTH` levels are open
 OPEN_DEPTH = 1
 TONES = {"passed": "ok", "failed": "bad", "partial": "warn", "error": "warn"}
 
@@ -80,8 +80,8 @@ class VoteRow:
 
 @dataclass(slots=True)
 class TreeRow:
-    """A node. ``closes`` is how many levels end after it, ``inner`` how many nodes are below it, ``opened`` whether
-    they are shown at first. ``score`` is None before it was judged."""
+    """A node. ``closes`` has one item per level that ends after it, ``inner`` is the number of nodes below it,
+    ``opened`` whether they are shown at first. ``score`` is None before it is judged."""
 
     id: Annotated[str, 200]
     desc: Annotated[str, 2000]
@@ -128,7 +128,7 @@ class TreeRow:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """``left_out`` says that there were more, or deeper, nodes than are drawn."""
+    """``left_out``: there were more, or deeper, nodes than are shown."""
 
     nodes: list[TreeRow]
     left_out: bool
@@ -143,7 +143,7 @@ class Tree:
 
 
 def flatten(root: Any, *, judged: bool = True) -> Tree:
-    """The nodes from the root down, each before those below it; nothing for what is no node.
+    """Return the nodes from the root down, each before those below it; values that are not nodes are skipped.
 
     Without ``judged`` scores and statuses are left out: nothing has been judged yet.
     """
@@ -166,7 +166,7 @@ def flatten(root: Any, *, judged: bool = True) -> Tree:
 
 
 def _nest(nodes: list[TreeRow]) -> None:
-    """Say of each node whether it has others below it, how many, and how many levels it ends."""
+    """Set for each node whether it has others below it, how many, and how many levels it ends."""
     above: list[TreeRow] = []
     depths = [node.depth for node in nodes]
     for node, following in zip(nodes, (*depths[1:], 0), strict=False):

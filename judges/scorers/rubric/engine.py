@@ -1,7 +1,7 @@
 """Settings of an evaluation that a script never states: prompt texts, limits, and which errors end it.
 
-Scripts make their evaluator themselves. Whoever runs one opens an `Engine` around it (`open_engine`), which every
-evaluator made inside takes its texts from and is known to. Without one the defaults hold.
+Scripts create their evaluator themselves. The caller opens an `Engine` around a script (`open_engine`): every evaluator
+created inside takes its texts from it and is registered in it. Without one the defaults apply.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Limit = AbstractAsyncContextManager[Any]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that broke while judging: the answer is not to blame, and counted as if it were.
+    """An error while judging: the answer did not cause it, but the claim counts as not supported.
 
-    ``kind``: ``page`` (not stored, so nothing could be checked against it), ``call`` (of the model, or anything else
+    ``kind``: ``page`` (not stored, so nothing could be checked against it), ``call`` (of the model, or another error
     inside a check), ``extraction``, or ``tool``. ``where`` is the id of a node or the name of an extraction.
     """
 
@@ -44,16 +44,16 @@ class Fault:
 
 
 def describe_unread(data: bytes) -> tuple[str, list[bytes]]:
-    """Return a text in place of a PDF: reading one takes a process of its own."""
+    """Return a text in place of a PDF: reading one needs a separate process."""
     return "(This PDF was not read.)", []
 
 
 @dataclass(slots=True)
 class Engine:
     """``texts`` are prompt texts (None: those of `PROMPTS`). ``lets_through`` are errors that end the evaluation
-    instead of counting as not supported, such as a spent budget. ``threads``: pictures are prepared beside the event
-    loop; a process of its own needs none. ``read_pdf`` gives text and JPEGs of a PDF. ``maps`` answers for the maps
-    tool of scripts. ``evaluators`` (`evaluator.Evaluator`) are those made inside, ``faults`` those of no evaluator."""
+    instead of counting as not supported, such as a spent budget. ``threads``: images are prepared in threads, not
+    in the event loop; a separate process needs none. ``read_pdf`` returns text and JPEGs of a PDF. ``maps`` answers
+    the maps tool. ``evaluators`` (`evaluator.Evaluator`) were created inside, ``faults`` belong to no evaluator."""
 
     texts: Mapping[str, str] | None = None
     lets_through: tuple[type[Exception], ...] = ()
@@ -79,7 +79,7 @@ def current() -> Engine:
 
 @contextmanager
 def open_engine(**settings: Any) -> Iterator[Engine]:
-    """Open an `Engine` with these settings for what runs inside, tasks that are started there included."""
+    """Open an `Engine` with these settings for the code inside, including the tasks that it starts."""
     engine = Engine(**settings)
     token = _current.set(engine)
     try:
@@ -89,7 +89,7 @@ def open_engine(**settings: Any) -> Iterator[Engine]:
 
 
 class DualSemaphore:
-    """``webpage`` limits pages and ``llm`` model calls; used directly it is the one of pages.
+    """``webpage`` limits pages and ``llm`` model calls; used directly it limits pages.
 
     Either may be a number or a semaphore.
     """
@@ -118,9 +118,9 @@ class DualSemaphore:
 
 
 def find_limits(given: Any) -> tuple[Limit, Limit]:
-    """The limits of pages and of model calls in what a script was given; a plain semaphore is both, None neither.
+    """Return the limits of pages and of model calls that a script was given; a plain semaphore is both, None neither.
 
-    A page is never held while a model call waits, so that a plain semaphore of one place blocks nothing.
+    No page slot is occupied while a model call waits, so a plain semaphore with one slot does not deadlock.
     """
     if given is None:
         return nullcontext(), nullcontext()

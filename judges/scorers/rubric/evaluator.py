@@ -1,4 +1,4 @@
-"""The evaluator that a rubric's script works with: it builds the tree, checks its leaves, and gives the score."""
+"""The evaluator that a rubric's script uses: it builds the tree, checks its leaves, and computes the score."""
 
 # ruff: noqa: A002 - ``id`` is a keyword of the published evaluator
 
@@ -39,7 +39,7 @@ Quadruple = tuple[Any, Any, VerificationNode | None, str | None]
 
 
 class NotInitialized(RuntimeError, ValueError):
-    """Something was asked of an evaluator before `Evaluator.initialize`."""
+    """An evaluator was used before `Evaluator.initialize`."""
 
 
 class _Finished:
@@ -49,11 +49,11 @@ class _Finished:
 
 
 class Evaluator:
-    """Judges one answer to one task.
+    """Evaluator of one answer to one task.
 
-    ``root`` is the tree, ``verifier`` and ``extractor`` ask the model. ``faults`` are what broke on the way, in order:
-    what they concern counts as failed or is empty, as in the published engine, and here is where it can be told from
-    an answer that is wrong.
+    ``root`` is the tree, ``verifier`` and ``extractor`` ask the model. ``faults`` are the errors on the way, in order:
+    their nodes count as failed and their values are empty, as in the published engine. The list tells them from a
+    wrong answer.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Evaluator:
         extract_model: str | None = None,
         verify_model: str | None = None,
     ) -> VerificationNode:
-        """Begin anew with one answer; the root, which is never critical.
+        """Start again with one answer; return the root, which is never critical.
 
         ``global_cache`` has ``has``, ``get_web`` and ``get_pdf`` (None: no page is stored), ``global_semaphore`` is a
         `DualSemaphore`, a plain one, or None for no limit.
@@ -115,7 +115,7 @@ class Evaluator:
 
     def _ready(self) -> VerificationNode:
         if self._root is None:
-            raise NotInitialized("The evaluator is not initialised; call initialize first.")
+            raise NotInitialized("The evaluator is not initialised. Call initialize first.")
         return self._root
 
     def close(self) -> Awaitable[None]:
@@ -127,13 +127,13 @@ class Evaluator:
     def add_parallel(
         self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
-        """A group whose children stand for themselves; below the root where no parent is given."""
+        """Add a group of independent children; below the root if no parent is given."""
         return self._add(parent, id, desc, critical, strategy=AggregationStrategy.PARALLEL)
 
     def add_sequential(
         self, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = False
     ) -> VerificationNode:
-        """A group in which each child needs the ones before it."""
+        """Add a group in which each child needs the ones before it."""
         return self._add(parent, id, desc, critical, strategy=AggregationStrategy.SEQUENTIAL)
 
     def add_leaf(
@@ -145,7 +145,7 @@ class Evaluator:
         score: float = 0.0,
         status: str = tree.INITIALIZED,
     ) -> VerificationNode:
-        """A claim to be checked; ValueError for a score but 0 and 1, or a status that no leaf has."""
+        """Add a claim to be checked; raise ValueError for a score other than 0 and 1, or a status that no leaf has."""
         if score not in (0, 1):
             raise ValueError(f"Leaf {id}: score must be 0 or 1, not {score!r}.")
         if status not in tree.LEAF_STATUSES:
@@ -155,7 +155,7 @@ class Evaluator:
     def add_custom_node(
         self, result: Any, id: str, desc: str = "", parent: VerificationNode | None = None, critical: bool = True
     ) -> VerificationNode:
-        """A leaf that the script decided itself: passed where ``result`` is true in Python's sense, else failed."""
+        """Add a leaf that the script decided itself: passed if ``result`` is true in Python's sense, else failed."""
         score, status = (1.0, tree.PASSED) if result else (0.0, tree.FAILED)
         return self._add(parent, id, desc, critical, score=score, status=status)
 
@@ -169,7 +169,7 @@ class Evaluator:
         return node
 
     def _find_unused_id(self, wanted: str) -> str:
-        """``wanted``, or with the first of _1, _2, ... that nobody has."""
+        """Return ``wanted``, with the first unused suffix of _1, _2, ... if it is in use."""
         found, number = wanted, 0
         while found in self._ids:
             number += 1
@@ -192,10 +192,10 @@ class Evaluator:
         num_trials: int = TRIALS,
         use_screenshot: bool = True,
     ) -> bool:
-        """Check a claim and write the outcome into ``node``, which is skipped where a prerequisite has failed.
+        """Check a claim and write the outcome into ``node``, which is skipped if a prerequisite has failed.
 
-        ``sources`` as `Verifier.check` has them. Whatever breaks on the way makes the node failed and the result
-        False, and is a fault. NotInitialized is the only error raised, but for those that the engine lets through.
+        ``sources`` as in `Verifier.check`. An error on the way makes the node failed and the result False, and is a
+        fault. Only NotInitialized is raised, and errors that the engine lets through.
         """
         given = (claim, sources, node, additional_instruction)
         options = {"majority_vote": majority_vote, "num_trials": num_trials, "use_screenshot": use_screenshot}
@@ -204,10 +204,10 @@ class Evaluator:
     async def batch_verify(
         self, claims: Sequence[Sequence[Any]], extra_prerequisites: Nodes = None, **options: Any
     ) -> list[bool | BaseException]:
-        """Check ``(claim, sources, node, instruction)`` tuples together; results in their order.
+        """Check ``(claim, sources, node, instruction)`` tuples together; return results in their order.
 
-        What is decided already counts as a prerequisite, and what is decided within the batch does not: who is
-        skipped is settled before anything is asked. An error takes the place of its result.
+        Earlier decisions count as prerequisites, and decisions within the batch do not: the skipped nodes are
+        determined before anything is asked. An error takes the place of its result.
         """
         given = [_read_quadruple(one) for one in claims]
         checks = [self._prepare(one, extra_prerequisites, options) for one in given]
@@ -218,7 +218,7 @@ class Evaluator:
         return results
 
     def _prepare(self, given: Quadruple, extra: Nodes, options: Mapping[str, Any]) -> Awaitable[bool]:
-        """The check, still to be awaited; whether the node is skipped is settled now."""
+        """Return the check, still to be awaited; whether the node is skipped is decided now."""
         claim, sources, node, instruction = given
         noted = self._start_note(node, claim, sources, instruction)
         if node is not None and self._skip(node, noted, extra):
@@ -226,7 +226,7 @@ class Evaluator:
         return self._check(node, noted, sources, **options)
 
     def _start_note(self, node: VerificationNode | None, claim: Any, sources: Any, instruction: str | None) -> Checked:
-        """A fresh note of a check; what an earlier one of the same node left is forgotten."""
+        """Return a new note of a check; drop the note and the faults of an earlier check of the same node."""
         self._ready()
         steps = tuple(sources.steps) if isinstance(sources, ClaimEvidence) else ()
         named = [sources] if isinstance(sources, str) else sources if isinstance(sources, list) else []
@@ -237,7 +237,7 @@ class Evaluator:
         return noted
 
     def _skip(self, node: VerificationNode, noted: Checked, extra: Nodes) -> bool:
-        """Skip the node if a prerequisite has failed or is invalid; return whether it is not to be asked about."""
+        """Skip the node if a prerequisite has failed or is invalid; return whether it must not be asked about."""
         try:
             blocking = tree.find_blocking(self.root, node, _make_list(extra))
         except Exception as error:
@@ -273,7 +273,7 @@ class Evaluator:
         return result
 
     def _record_error(self, node: VerificationNode | None, noted: Checked, error: Exception) -> None:
-        """The check of a node ended in an error: it counts as failed, and the error is kept beside it."""
+        """Record that the check of a node ended in an error: the node counts as failed."""
         noted.error = f"infrastructure error: {type(error).__name__}: {error}"
         self.faults.append(Fault("call", node.id if node else "", noted.error))
         self.logger.warning("Checking %s failed: %s: %s", node.id if node else "a claim", type(error).__name__, error)
@@ -288,54 +288,54 @@ class Evaluator:
         source: str | None = None,
         use_screenshot: bool = True,
     ) -> T:
-        """An instance of the template from the answer, or from the page at ``source``; empty where that fails."""
+        """Return an instance of the template from the answer, or from the page at ``source``; empty if that fails."""
         self._ready()
         name = extraction_name or template_class.__name__
         found = await self.extractor.extract(prompt, template_class, name, source, use_screenshot=use_screenshot)
         self.extractions.append(found)
         if found.fault:
-            # A page is no fault of a node here: what was empty for want of it may have changed anything.
+            # A missing page is not a fault of a node here: the empty value may have changed anything.
             self.faults.append(Fault(found.fault, "" if found.fault == "page" else name, found.error))
         return cast(T, found.value)
 
-    # --- what came of it -----------------------------------------------------------------------------------------
+    # --- the outcome ---------------------------------------------------------------------------------------------
 
     def add_ground_truth(self, info: Any, gt_type: str = "ground_truth") -> None:
         self._ground_truth.append({gt_type: info})
 
     def add_custom_info(self, info: Any, info_type: str = "custom_info", info_name: str | None = None) -> None:
-        """Keep anything with the summary, under its name, or its type where it has none."""
+        """Add anything to the summary, under its name, or its type if it has none."""
         self._custom_info.append({info_name or info_type: info})
 
     def score(self) -> float:
-        """The score of the root, 0 to 1, by the writing variant. It stays at what it is when first asked for: nodes
-        that are added or checked afterwards do not count."""
+        """Return the score of the root, 0 to 1, by the mutating variant. The first call fixes it: nodes that are added
+        or checked afterwards do not count."""
         if self._final is None:
             self._before = {node.id: (node.score, node.status) for node in self.root.leaves()}
             self._final = self.root.compute_score()
         return self._final
 
     def score_bounds(self, *, missing_pages: bool = False) -> tuple[float, float]:
-        """Between which numbers the score would lie had nothing broken (`possible_scores`)."""
+        """Return the lowest and highest possible score if nothing had broken (`compute_bounds`)."""
         score = self.score()
         faults = (*self.faults, *self.engine.faults)
         return compute_bounds(self.root, self._before, score, faults, missing_pages=missing_pages)
 
     @property
     def infrastructure_errors(self) -> list[Fault]:
-        """Faults of ours, in order. That a page is not stored is not among them: see `missing_pages`."""
+        """Return our faults, in order, without pages that are not stored: see `missing_pages`."""
         return [fault for fault in (*self.faults, *self.engine.faults) if fault.kind != "page"]
 
     @property
     def missing_pages(self) -> list[str]:
-        """Addresses that something was to be checked against and that are not stored, in order."""
+        """Return requested addresses without a stored page, in order."""
         return [url for url, stored in self._list_pages().items() if stored == "missing"]
 
     def get_summary(self) -> dict[str, Any]:
-        """The outcome in the form of the published evaluator."""
+        """Return the outcome in the form of the published evaluator."""
         found: tuple[Any, ...] = ("", "", 0.0, "unknown", "unknown", [], dict.fromkeys(COUNTS, 0))
         if self._root is not None:
-            score = self.score()  # before the tree is looked at: it writes the groups' scores and statuses
+            score = self.score()  # before the tree is read: it writes the groups' scores and statuses
             extracted = [{one.name: one.value.model_dump(mode="json")} for one in self.extractions]
             info = [*extracted, *self._list_told()] or [{"no_info": True}]
             breakdown = [{"info": info, "verification_tree": self.root.as_json()}]
@@ -344,8 +344,8 @@ class Evaluator:
         return dict(zip(SUMMARY, found, strict=True))
 
     def details(self) -> dict[str, Any]:
-        """The outcome with everything that was checked on the way, as JSON for a page; texts are bounded."""
-        score = self.score()  # before the tree is looked at, as above
+        """Return the outcome with all checks, as JSON for a page; texts are bounded."""
+        score = self.score()  # before the tree is read, as above
         return {
             "tree": self.root.details(),
             "final_score": score,
@@ -396,13 +396,13 @@ def compute_bounds(
     *,
     missing_pages: bool = False,
 ) -> tuple[float, float]:
-    """The lowest and highest score, 0 to 1, had nothing broken; both are ``score`` where nothing did.
+    """Return the lowest and highest score, 0 to 1, if nothing had broken; both are ``score`` if nothing did.
 
-    Leaves that broke, and those that were skipped for them alone, may have passed: the highest score is the tree's with
+    Leaves that broke, and those skipped only because of them, may have passed: the highest score is the tree's with
     all of them passed. ``before`` has score and status of every leaf, by id, from before ``score`` was computed, which
-    skips what follows in sequential nodes. An extraction, a tool, or a claim without a node may have changed anything
-    the script did afterwards: 0 to 1. Pages that are not stored count as broken only with ``missing_pages``; otherwise
-    a page that nobody could fetch supports nothing.
+    skips later children in sequential nodes. A broken extraction, tool, or claim without a node may have changed
+    anything the script did afterwards: 0 to 1. Pages that are not stored count as broken only with ``missing_pages``;
+    otherwise a missing page supports nothing.
     """
     counted = [fault for fault in faults if missing_pages or fault.kind != "page"]
     if not counted:
@@ -415,7 +415,7 @@ def compute_bounds(
 
 
 def _find_open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
-    """The broken nodes, and those that were skipped for nothing but nodes that are open themselves."""
+    """Return the broken nodes, and those that were skipped only because of nodes in the result."""
     skipped = {node.id: set(node.checked.blocked_by) for node in nodes if node.checked and node.checked.blocked_by}
     found = set(broken)
     while more := {one for one, blocked in skipped.items() if one not in found and blocked <= found}:
@@ -424,7 +424,7 @@ def _find_open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
 
 
 def _copy(node: VerificationNode, values: Mapping[str, tuple[float, str]]) -> VerificationNode:
-    """The tree with these scores and statuses at its leaves; what was added later has its own."""
+    """Return a copy of the tree with these scores and statuses at its leaves; nodes added later have their own."""
     copy = VerificationNode(id=node.id, desc=node.desc, critical=node.critical, strategy=node.strategy)
     copy.score, copy.status = values.get(node.id, (node.score, node.status))
     copy.children = [_copy(child, values) for child in node.children]

@@ -1,4 +1,4 @@
-"""The folder that a confined process may write in: made for it, and removed whatever it has left there."""
+"""The folder in which a confined process may write: created for it, filled with pages, and always removed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def open_folder() -> AsyncIterator[Path]:
-    """An empty folder that is gone afterwards; what cannot be removed is left, and said in the log."""
+    """Open an empty folder and remove it afterwards; log a warning if it cannot be removed."""
     await asyncio.to_thread(scratch.sweep)
     home = Path(tempfile.mkdtemp(prefix="rubric-", dir=scratch.process_folder())).resolve()
     folder = home / "own"
@@ -41,8 +41,8 @@ async def open_folder() -> AsyncIterator[Path]:
 def remove(home: Path) -> None:
     """Remove a folder and everything below it. Blocks, and raises nothing.
 
-    Folders below folders are moved up before they are emptied, so that thousands in one another need neither a path
-    that is longer than a system takes, nor recursion. Names in ``home`` itself have to be ours.
+    Subfolders are moved up before they are emptied, so that thousands of nested folders need neither a path that is
+    longer than a system accepts, nor recursion. Names in ``home`` itself must be ours.
     """
     try:
         numbers = itertools.count()
@@ -55,9 +55,9 @@ def remove(home: Path) -> None:
 
 
 def _empty(folder: Path, home: Path, numbers: itertools.count[int]) -> list[Path]:
-    """Remove a folder but for the folders in it, which now lie in ``home``."""
+    """Remove a folder except the folders in it; move those to ``home`` and return them."""
     found: list[Path] = []
-    folder.chmod(0o700)  # a script may make one that nobody can read
+    folder.chmod(0o700)  # a script may create an unreadable one
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             entry.chmod(0o700)
@@ -69,11 +69,11 @@ def _empty(folder: Path, home: Path, numbers: itertools.count[int]) -> list[Path
 
 
 MOST_BYTES = 2048 * MEGABYTE  # of all pages of one answer
-PDF_SECONDS = 300.0  # for all PDFs of an answer, which are read before its script begins
+PDF_SECONDS = 300.0  # for all PDFs of an answer, which are read before its script starts
 
 
 def open_pages(subject: Subject) -> StoredPages:
-    """The pages, read from the store as they are asked for; blocks. Raises CallFailed when the store has lost one."""
+    """Return the pages, which are read from the store on demand; blocks. Raise CallFailed if the store lost one."""
     files = _map_files(subject)
     index = files.get("index.json")
     return StoredPages(
@@ -82,15 +82,15 @@ def open_pages(subject: Subject) -> StoredPages:
 
 
 async def copy_pages(subject: Subject, folder: Path) -> None:
-    """`copy_to` beside the event loop; who is cancelled leaves nothing behind that goes on reading."""
+    """Run `copy_to` in a thread; a cancellation stops the reading."""
     with PdfReader(PDF_SECONDS) as reading:
         await asyncio.to_thread(copy_to, subject, folder, reading)
 
 
 def copy_to(subject: Subject, folder: Path, reading: PdfReader) -> None:
-    """Put the pages into ``folder`` as a cache, and what PDFs say into ``pdf`` beside it; blocks. Raises Stopped.
+    """Write pages to ``folder``/pages as a cache, and contents of PDFs to ``folder``/pdf; blocks. Raise Stopped.
 
-    Folders are made at the beginning only, so that a ``folder`` that was removed meanwhile stays removed.
+    Both folders are created only at the start, so a ``folder`` that was removed meanwhile stays removed.
     """
     pages, documents = folder / "pages", folder / "pdf"
     pages.mkdir()

@@ -1,4 +1,4 @@
-"""The rubric judge: a tree of claims, written by a maintainer, or made by an installed script of Mind2Web-2."""
+"""The rubric judge: a tree of claims, written by a maintainer, or built by an installed script of Mind2Web-2."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from judges.scorers.suspicion import add_suspicions
 NAME = "rubric"  # of the scorer
 EXPECTATION = "rubric"
 MOST_PICTURES = 100
-PAGES_AT_ONCE, CALLS_AT_ONCE = 5, 16  # of one trajectory: each page of a call may hold megabytes of pictures
+PAGES_AT_ONCE, CALLS_AT_ONCE = 5, 16  # of one trajectory: each page of a call may have megabytes of images
 NOTHING = {
     "written": "The task has no rubric.",
     "script": f"No rubric script is installed for the task (see {process.SETTING}).",
@@ -54,24 +54,27 @@ class RubricParameters:
     source: Literal["auto", "written", "script"] = field(
         default="auto",
         metadata={
-            "help": "Where the rubric comes from: written for the task, the script that is installed for it, or (auto) "
-            "the script where there is one."
+            "help": (
+                "Source of the rubric: written for the task, the script installed for it, or (auto) the "
+                "script if there is one."
+            )
         },
     )
     pass_score: float = field(
-        default=1.0, metadata={"help": "From which score it is a success, where the rubric does not say it itself."}
+        default=1.0, metadata={"help": "Lowest score that counts as a success, unless the rubric states it."}
     )
     votes: int = field(
-        default=3, metadata={"help": "How often a claim of a written rubric is asked about at most: 1, 3 or 5."}
+        default=3, metadata={"help": "Maximum number of calls per claim of a written rubric: 1, 3 or 5."}
     )
     max_images: int = field(
-        default=50, metadata={"help": f"At most so many screenshots for one claim, 1 to {MOST_PICTURES}."}
+        default=50, metadata={"help": f"Maximum number of screenshots per claim, 1 to {MOST_PICTURES}."}
     )
     missing_pages: Literal["unscored", "unsupported"] = field(
         default="unscored",
         metadata={
-            "help": "A cited page that is not stored: unscored where it decides, or unsupported, as published judges "
-            "count it."
+            "help": (
+                "A cited page that is not stored: unscored if it decides, or unsupported, as published judges count it."
+            )
         },
     )
 
@@ -94,7 +97,7 @@ class RubricScorer:
     patience: ScriptPatience = ScriptPatience()  # noqa: RUF009 - frozen
 
     async def score(self, subject: Subject, model: Asker) -> Score:
-        """Raises CallFailed, also for a script that came to no score, and BudgetSpent."""
+        """Return the score; raise CallFailed, also for a script without a score, and BudgetSpent."""
         script = _find_script(self.parameters, subject)
         if script is not None:
             return add_suspicions(self._build_score(await self._judge_by_script(script, subject, model)), subject)
@@ -170,14 +173,14 @@ class RubricScorer:
 
 
 def _find_script(parameters: RubricParameters, subject: Subject) -> process.Script | None:
-    """The script to judge by, None for a written rubric; raises NotConfigured."""
+    """Return the script to judge by, None for a written rubric or without a script; raise NotConfigured."""
     if parameters.source == "written":
         return None
     return process.find_script(subject.rubric_scripts, subject.record.task_id)
 
 
 def find_rubric(subject: Subject) -> Rubric | None:
-    """The rubric of the task as it is now, None where there is none; CallFailed where it cannot be read any more."""
+    """Return the current rubric of the task, None if there is none; raise CallFailed if it is no longer readable."""
     expected = subject.expectations.get(EXPECTATION)
     if expected is None:
         return None
@@ -192,7 +195,7 @@ def collect_evidence(
 ) -> tuple[KeyPointEvidence, ...]:
     """Return the findings of the claims that name a key point; a claim that was not checked, or broke, is unclear.
 
-    ``known`` are the key points of the task; the number of none is left out.
+    ``known`` are the key points of the task; a number without a key point is left out.
     """
     found = {"passed": Finding.MET, "failed": Finding.UNMET}
     evidence = []
@@ -218,13 +221,13 @@ def collect_steps(nodes: Mapping[str, Mapping[str, Any]], subject: Subject) -> t
 
 
 def build(parameters: RubricParameters, prompts: Prompts) -> RubricScorer:
-    """LookupError for a prompt set that lacks a text."""
+    """Return the scorer; raise LookupError if the prompt set lacks a text."""
     require_parts(prompts, *(f"{stage}.{part}" for stage in engine.STAGES for part in ("system", "user")))
     return RubricScorer(parameters, prompts.texts)
 
 
 def forecast_calls(parameters: RubricParameters, subject: Subject) -> list[tuple[str, int]]:
-    """Estimate the calls for a trajectory; none if there is no rubric, or none that can be read."""
+    """Estimate the calls for a trajectory; none if there is no readable rubric."""
     try:
         script = _find_script(parameters, subject)
         rubric = find_rubric(subject) if script is None and parameters.source != "script" else None
@@ -243,7 +246,7 @@ def require_rubric(parameters: RubricParameters) -> Requirement:
             return True
         try:
             return _find_script(parameters, subject) is not None
-        except NotConfigured:  # there is one; that it cannot be used is an error of the item
+        except NotConfigured:  # a script exists; the item reports that it cannot be used
             return True
 
     return Requirement(label, is_met)
@@ -255,8 +258,8 @@ KIND = register(
         version=1,
         title="Rubric",
         description=(
-            "Checks a tree of claims about the answer, the pages that it cites, or the steps, one by one. The rubric "
-            "is written for the task, or is a script of Mind2Web-2 that an administrator installed."
+            "Checks a tree of claims about the answer, its cited pages, or the steps, one by one. The "
+            "rubric is written for the task, or is a script of Mind2Web-2 that an operator installed."
         ),
         parameters=RubricParameters,
         prompts=engine.PROMPTS,

@@ -1,7 +1,7 @@
 """Restrictions of the Linux kernel that a process cannot undo: calls (seccomp) and files (Landlock).
 
-Both need no rights, hold for every thread and child, and cannot be undone. Numbers and structures are those of the
-kernel's own headers (linux/seccomp.h, linux/filter.h, linux/landlock.h). Nothing but the standard library.
+Both need no privileges and apply to every thread and child. Numbers and structures are those of the kernel's own
+headers (linux/seccomp.h, linux/filter.h, linux/landlock.h). Standard library only.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-# Numbers of calls on x86_64 and on aarch64; 0 where there is none. Names as in asm/unistd.h.
+# Numbers of calls on x86_64 and on aarch64; 0 if there is none. Names as in asm/unistd.h.
 # io_uring_setup: it connects without any of the calls above.
 NETWORK = {
     "socket": (41, 198), "socketpair": (53, 199), "connect": (42, 203), "bind": (49, 200), "listen": (50, 201),
     "accept": (43, 202), "accept4": (288, 242), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427),
 }  # fmt: skip
-# memfd_create: its pages count for no limit of this process.
+# memfd_create: its pages do not count towards any limit of this process.
 PROCESSES = {
     "execve": (59, 221), "execveat": (322, 281), "fork": (57, 0), "vfork": (58, 0), "kill": (62, 129),
     "tkill": (200, 130), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "memfd_create": (319, 279),
@@ -56,16 +56,16 @@ MACHINE = {
 REFUSED = NETWORK | PROCESSES | SHARED | MACHINE
 CLONE, CLONE3, PRLIMIT, TGKILL = (56, 220), (435, 435), (302, 261), (234, 131)
 SECCOMP = (317, 277)  # the call that installs a filter
-# Calls of which one argument decides: their numbers, where it is (in the structure that a filter reads), and refused
-# values. The kernel looks at the lower half of each. Who gets the signal of a file is F_SETOWN, F_SETSIG, F_SETOWN_EX,
-# FIOSETOWN and SIOCSPGRP; PR_SET_PDEATHSIG would let the process live on without its parent.
+# Calls that are refused by one argument: their numbers, its offset (in the structure that a filter reads), and refused
+# values. The kernel uses the lower half of each. F_SETOWN, F_SETSIG, F_SETOWN_EX, FIOSETOWN and SIOCSPGRP choose who
+# gets the signal of a file; PR_SET_PDEATHSIG would let the process continue without its parent.
 BY_ARGUMENT = {
     "fcntl": ((72, 25), 24, (8, 10, 15)),
     "ioctl": ((16, 29), 24, (0x8901, 0x8902)),
     "prctl": ((157, 167), 16, (1,)),
 }
-MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, and what the kernel calls it
-X32 = 0x40000000  # calls of another interface on x86_64, which would pass by the numbers above
+MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column above, and the kernel's identifier
+X32 = 0x40000000  # calls of another interface on x86_64, which would bypass the numbers above
 
 # Instructions and answers of a filter.
 LOAD, JUMP_IF_EQUAL, JUMP_IF_AT_LEAST, JUMP_IF_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -83,24 +83,24 @@ RIGHTS_BY_VERSION = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1
 RIGHTS = (1 << 16) - 1  # from version 5 on
 CONNECT_AND_BIND = 3  # from version 4 on
 SOCKETS_AND_SIGNALS = 3  # to processes outside; from version 6 on
-WHOLE = 6  # the version that has all of it
+WHOLE = 6  # the version that has all of these
 
 
 class Unavailable(Exception):
-    """This system cannot do it; the message says why."""
+    """This system does not support the restriction; the message says why."""
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to end this process when its parent ends. Linux only, and nothing elsewhere."""
+    """Ask the kernel to end this process when its parent ends. Does nothing except on Linux."""
     if sys.platform == "linux":
         _load_library().prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
         _load_library().prctl(NOT_DUMPABLE, 0, 0, 0, 0)
 
 
 def refuse_calls() -> None:
-    """No sockets, no processes, no signals to others and no higher limits from here on; raises Unavailable.
+    """Refuse sockets, processes, signals to others and higher limits from here on; raise Unavailable.
 
-    Threads may still be started, and sockets that exist work on.
+    Threads may still be started, and existing sockets still work.
     """
     column, machine = _find_machine()
     program = filter_program(column, machine, os.getpid())
@@ -109,11 +109,11 @@ def refuse_calls() -> None:
     code = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
     if library.syscall(SECCOMP[column], 1, ALL_THREADS, ctypes.create_string_buffer(header, len(header))):
-        raise Unavailable(f"the kernel takes no seccomp filter ({os.strerror(ctypes.get_errno())})")
+        raise Unavailable(f"the kernel rejected the seccomp filter ({os.strerror(ctypes.get_errno())})")
 
 
 def filter_program(column: int, machine: int, process: int) -> bytes:
-    """The filter as the kernel reads it: 8 bytes an instruction. Signals go to ``process`` only."""
+    """Return the filter as the kernel reads it: 8 bytes per instruction. Signals may go to ``process`` only."""
     no, unknown = ERROR | errno.EPERM, ERROR | errno.ENOSYS
     steps = [(LOAD, 0, 0, MACHINE_AT), (JUMP_IF_EQUAL, 1, 0, machine), (RETURN, 0, 0, KILL), (LOAD, 0, 0, NUMBER_AT)]
     if column == 0:
@@ -121,7 +121,7 @@ def filter_program(column: int, machine: int, process: int) -> bytes:
     for numbers in REFUSED.values():
         if numbers[column]:
             steps += [(JUMP_IF_EQUAL, 0, 1, numbers[column]), (RETURN, 0, 0, no)]
-    # Libraries fall back to clone where clone3 is unknown; its flags cannot be seen by a filter.
+    # Libraries fall back to clone if clone3 is unknown; a filter cannot see the flags of clone3.
     steps += [(JUMP_IF_EQUAL, 0, 1, CLONE3[column]), (RETURN, 0, 0, unknown)]
     steps += [(JUMP_IF_EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, FIRST_ARGUMENT_AT)]
     steps += [(JUMP_IF_SET, 1, 0, CLONE_THREAD), (RETURN, 0, 0, no), (RETURN, 0, 0, ALLOW)]
@@ -131,7 +131,7 @@ def filter_program(column: int, machine: int, process: int) -> bytes:
         steps += [(RETURN, 0, 0, ALLOW), (RETURN, 0, 0, no)]
     steps += [(JUMP_IF_EQUAL, 0, 4, TGKILL[column]), (LOAD, 0, 0, FIRST_ARGUMENT_AT)]
     steps += [(JUMP_IF_EQUAL, 0, 1, process), (RETURN, 0, 0, ALLOW), (RETURN, 0, 0, no)]
-    # Limits may be asked for and not be set: the third argument is a null pointer then, in both of its halves.
+    # Limits may be read but not set: to read, the third argument is a null pointer, in both of its halves.
     steps += [(JUMP_IF_EQUAL, 0, 5, PRLIMIT[column]), (LOAD, 0, 0, THIRD_ARGUMENT_AT), (JUMP_IF_EQUAL, 0, 2, 0)]
     steps += [(LOAD, 0, 0, THIRD_ARGUMENT_AT + 4), (JUMP_IF_EQUAL, 1, 0, 0), (RETURN, 0, 0, no)]
     steps += [(RETURN, 0, 0, ALLOW)]
@@ -139,9 +139,9 @@ def filter_program(column: int, machine: int, process: int) -> bytes:
 
 
 def confine_files(readable: Iterable[Path], writable: Iterable[Path]) -> int:
-    """From here on only what lies below these paths can be opened; the version of Landlock, or raises Unavailable."""
+    """Allow only files below these paths from here on; return the version of Landlock, or raise Unavailable."""
     if sys.platform != "linux":
-        raise Unavailable("Landlock is a part of Linux")
+        raise Unavailable("Landlock exists only on Linux")
     library = _load_library()
     version = library.syscall(LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
@@ -154,7 +154,7 @@ def confine_files(readable: Iterable[Path], writable: Iterable[Path]) -> int:
         LANDLOCK_CREATE, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0
     )
     if rules < 0:
-        raise Unavailable(f"Landlock refused its rules ({os.strerror(ctypes.get_errno())})")
+        raise Unavailable(f"Landlock rejected its rules ({os.strerror(ctypes.get_errno())})")
     try:
         for path in readable:
             _allow(library, rules, path, handled & (READ_FILE | READ_FOLDER))
@@ -169,7 +169,7 @@ def confine_files(readable: Iterable[Path], writable: Iterable[Path]) -> int:
 
 
 def _allow(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
-    """Paths that do not exist need no rule."""
+    """Add a rule for a path; a path that does not exist needs none."""
     try:
         place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
     except OSError:
@@ -178,18 +178,18 @@ def _allow(library: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
         rights &= -1 if path.is_dir() else READ_FILE | WRITE_FILE | TRUNCATE
         rule = struct.pack("=Qi", rights, place)
         if library.syscall(LANDLOCK_ADD, rules, 1, ctypes.create_string_buffer(rule, len(rule)), 0):
-            raise Unavailable(f"Landlock refused {path} ({os.strerror(ctypes.get_errno())})")
+            raise Unavailable(f"Landlock rejected {path} ({os.strerror(ctypes.get_errno())})")
     finally:
         os.close(place)
 
 
 def _find_machine() -> tuple[int, int]:
     if sys.platform != "linux" or sys.maxsize < 2**32:
-        raise Unavailable("seccomp is a part of 64-bit Linux")
+        raise Unavailable("seccomp exists only on 64-bit Linux")
     try:
         return MACHINES[platform.machine()]
     except KeyError:
-        raise Unavailable(f"there is no filter for {platform.machine()}") from None
+        raise Unavailable(f"no filter exists for {platform.machine()}") from None
 
 
 def _forbid_new_privileges(library: ctypes.CDLL) -> None:

@@ -10,7 +10,7 @@ from judges.scorer import Expected
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.process import GARBAGE, Script, ScriptFailed
 
-CLOSE = 1e-9  # of two scores: a mean of tenths is rarely exact
+CLOSE = 1e-9  # tolerance of two scores: a mean of tenths is rarely exact
 SHOWN = 5  # faults, pages or claims that a sentence names
 DEEPEST = 200
 MOST_NODES = 5_000
@@ -18,8 +18,8 @@ MOST_NODES = 5_000
 
 @dataclass(frozen=True, slots=True)
 class RubricOutcome:
-    """``between`` are lowest and highest score had nothing broken, ``between_with_pages`` had every page been stored,
-    too. ``details`` are those of a judgment."""
+    """``between`` are the lowest and highest score if nothing had broken, ``between_with_pages`` if also every page
+    had been stored. ``details`` are those of a judgment."""
 
     score: float
     between: tuple[float, float]
@@ -48,13 +48,13 @@ class RubricOutcome:
         )
 
     def explain_score(self) -> str:
-        """The score, and the claims that do not hold, each with its reasoning."""
+        """Return the score, and the claims that do not hold, each with its reasoning."""
         leaves = [node for node in self.map_nodes().values() if not node.get("children")]
         held = [node for node in leaves if node.get("status") == "passed"]
         lines = [f"Score {self.score:.3g}: {len(held)} of {len(leaves)} claims hold."]
         for node in [node for node in leaves if node.get("status") == "failed"][:SHOWN]:
             why = str(node.get("reasoning") or node.get("error") or "").strip()
-            lines.append(f"Not so: {node.get('desc', '')}{f' ({why[:500]})' if why else ''}")
+            lines.append(f"Not supported: {node.get('desc', '')}{f' ({why[:500]})' if why else ''}")
         return "\n".join(lines)
 
 
@@ -76,10 +76,10 @@ def read_evaluator(evaluator: Evaluator, expected: Expected) -> RubricOutcome:
 
 
 def read_script(said: Mapping[str, Any], script: Script) -> RubricOutcome:
-    """The outcome of a script; ScriptFailed when what it said is no outcome."""
+    """Return the outcome of a script; raise ScriptFailed if its result is not a valid outcome."""
     score, details, bounds = said.get("score"), said.get("details"), said.get("bounds")
     if not isinstance(score, int | float) or not _is_score(score):
-        raise ScriptFailed(f"The script's final_score is {str(score)[:100]!r}, and must be a number from 0 to 1.")
+        raise ScriptFailed(f"The script's final_score is {str(score)[:100]!r}; it must be a number from 0 to 1.")
     if not isinstance(details, dict) or not _is_tree(details.get("tree")) or not isinstance(bounds, list):
         raise ScriptFailed(GARBAGE)
     if not _are_bounds(bounds) or not _is_score(details.get("final_score")):
@@ -98,7 +98,7 @@ def read_script(said: Mapping[str, Any], script: Script) -> RubricOutcome:
 
 
 def _move_bounds(pair: Sequence[float], score: float, of_tree: float) -> tuple[float, float]:
-    """The bounds, where a script returns another score than that of its tree: then that one, and nothing else."""
+    """Return the bounds; if a script's score is not that of its tree, this score, or 0 to 1 if the bounds differ."""
     low, high = float(pair[0]), float(pair[1])
     if abs(score - of_tree) <= CLOSE:
         return low, high
@@ -118,7 +118,7 @@ def _are_bounds(value: Any) -> bool:
 
 
 def _is_tree(value: Any) -> bool:
-    """Return whether it is a tree of nodes with the keys that pages show, and no more of them than a page can."""
+    """Return whether it is a tree of nodes with the keys that pages show, and within `DEEPEST` and `MOST_NODES`."""
     waiting, seen = [(value, 0)], 0
     while waiting:
         node, depth = waiting.pop()

@@ -1,6 +1,6 @@
-"""Pages that were kept: text and screenshot of a web page, or a PDF, found by address.
+"""Stored pages: text and screenshot of a web page, or a PDF, found by address.
 
-One folder a task, as Mind2Web-2 has it: ``index.json`` maps addresses to ``web`` or ``pdf``, and the files lie beside
+One folder per task, as in Mind2Web-2: ``index.json`` maps addresses to ``web`` or ``pdf``, and the files are next to
 it. Nothing here fetches anything.
 """
 
@@ -29,11 +29,11 @@ from judges.scorers.rubric.engine import Engine, Limit
 INDEX = "index.json"
 MOST_INDEX = 32 * 1024 * 1024  # bytes
 LONGEST_PAGE = 400_000  # characters
-PREPARED = 128 * 1024 * 1024  # bytes of pages that are kept in memory: shrinking a picture takes most of the time
+PREPARED = 128 * 1024 * 1024  # bytes of pages cached in memory: shrinking an image takes most of the time
 SUFFIXES: dict[str, tuple[str, ...]] = {"web": (".txt", ".jpg"), "pdf": (".pdf",)}
 LONGEST_ADDRESS = 20_000  # characters; longer addresses are compared as they are
 TRACKING = "utm_"
-SOURCES = ("chatgpt.com", "openai.com")  # what assistants append to the addresses that they cite
+SOURCES = ("chatgpt.com", "openai.com")  # tracking that assistants append to cited addresses
 ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+\-.!~|<>&])")
 SAFE = (":/?#[]@!$&'()*+,;=%", ":/?&=#", ":/?=&", ":/")
 
@@ -46,12 +46,12 @@ logger = logging.getLogger(__name__)
 
 
 def unescape_markdown(address: str) -> str:
-    """Trimmed, and without the backslashes that escape characters in Markdown."""
+    """Return the address trimmed, and without the backslashes that escape characters in Markdown."""
     return ESCAPED.sub(r"\1", address.strip())
 
 
 def remove_tracking(address: str) -> str:
-    """Without ``utm_*`` parameters. What is left of a query is encoded anew; without a query nothing changes."""
+    """Return the address without ``utm_*`` parameters. The rest of a query is encoded again."""
     try:
         parts = urlparse(address)
         if not parts.query:
@@ -59,16 +59,16 @@ def remove_tracking(address: str) -> str:
         pairs = parse_qsl(parts.query, keep_blank_values=True)
         kept = [pair for pair in pairs if not pair[0].lower().startswith(TRACKING)]
         return urlunparse(parts._replace(query=urlencode(kept, errors="surrogatepass")))
-    except ValueError:  # of what is no address at all
+    except ValueError:  # for a text that is not an address
         return address
 
 
 def simplify(address: str) -> str:
-    """The form in which two addresses of the same page are equal.
+    """Return the form in which two addresses of the same page are equal.
 
-    Tracking parameters, fragment, percent-encoding and one slash at the end go, then tracking parameters once more (a
-    query is encoded anew by that); http becomes https, ``www.`` directly after the scheme goes, and everything is in
-    small letters, the path too. The order of parameters stays.
+    Tracking parameters, fragment, percent-encoding and one final slash are removed, then tracking parameters once more
+    (which encodes a query again). http becomes https, ``www.`` directly after the scheme is removed, and everything
+    becomes lower case, the path too. The order of parameters stays.
     """
     if len(address) > LONGEST_ADDRESS:
         return address
@@ -82,8 +82,8 @@ def simplify(address: str) -> str:
 
 
 def list_variants(address: str) -> Iterator[str]:
-    """Other ways to write an address, most likely first and each once: without tracking, decoded and encoded in
-    several ways, with the other scheme, with and without a slash at the end, and with what assistants append."""
+    """Yield other forms of an address, most likely first and each once: without tracking, decoded and encoded in
+    several ways, with the other scheme, with and without a final slash, and with the tracking of assistants."""
     if len(address) > LONGEST_ADDRESS:
         return
     seen = {address}
@@ -123,7 +123,7 @@ def _list_citations(address: str) -> Iterator[str]:
 
 
 class PageMissing(KeyError):
-    """There is no such page; the message names the address."""
+    """A page that is not stored; the message names the address."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -141,10 +141,10 @@ class Index:
         self._by_form.setdefault(simplify(address), address)
 
     def find(self, address: str) -> str | None:
-        """The stored address that ``address`` means, None where there is none.
+        """Return the stored address that ``address`` means, None if there is none.
 
-        In this order: the very address; its simple form as an address; the first one with the same simple form; a
-        variant. Before that, backslashes of Markdown go.
+        In this order: the exact address; without backslashes of Markdown; its simple form as an address; the first
+        one with the same simple form; a variant.
         """
         bare = unescape_markdown(address)
         for exact in (address, bare):
@@ -185,12 +185,12 @@ class _Pages:
         return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
 
     def get_web(self, url: str) -> tuple[str, bytes]:
-        """Text and JPEG of a web page; PageMissing (a KeyError) when none is stored."""
+        """Return text and JPEG of a web page; raise PageMissing (a KeyError) if none is stored."""
         stem = self._find_stored(url, "web")
         return self._read(stem, ".txt").decode("utf-8", "replace"), self._read(stem, ".jpg")
 
     def get_pdf(self, url: str) -> bytes:
-        """The bytes of a PDF; PageMissing (a KeyError) when none is stored."""
+        """Return the bytes of a PDF; raise PageMissing (a KeyError) if none is stored."""
         return self._read(self._find_stored(url, "pdf"), ".pdf")
 
     def _find_stored(self, url: str, kind: PageKind) -> str:
@@ -209,15 +209,15 @@ class _Pages:
     def _read(self, address: str, suffix: str) -> bytes:
         name = self._find(address, suffix)
         if name is None:
-            raise PageMissing(f"There is no file of {address}.")
+            raise PageMissing(f"{address} has no file.")
         return self._load(name)
 
 
 class CacheFileSys(_Pages):
-    """The pages of one task in a folder, which is made where it is missing.
+    """The pages of one task in a folder, which is created if it is missing.
 
-    What is put is written at once, the index only by `save`. An index that cannot be read starts empty, and entries
-    whose files are missing are dropped, both with a warning in the log.
+    Pages are written at once, the index only by `save`. An index that cannot be read starts empty, and entries whose
+    files are missing are dropped, both with a warning in the log.
     """
 
     def __init__(self, task_dir: str | os.PathLike[str]) -> None:
@@ -230,7 +230,7 @@ class CacheFileSys(_Pages):
         return self.index.kinds
 
     def put_web(self, url: str, text: str, screenshot: bytes | str) -> None:
-        """Keep a page; the screenshot is bytes or base64 of any PNG, JPEG or WebP. PictureError when it is none."""
+        """Store a page; the screenshot is bytes or base64 of a PNG, JPEG or WebP, else PictureError is raised."""
         self._write(
             url, "web", {".txt": text.encode("utf-8", "replace"), ".jpg": pictures.convert_for_cache(screenshot)}
         )
@@ -269,14 +269,14 @@ class CacheFileSys(_Pages):
             if not isinstance(listed, dict):
                 raise ValueError("it is not an object of addresses")
         except (OSError, ValueError, RecursionError) as error:
-            logger.warning("The index of pages %s cannot be read, so it starts empty: %s", file, error)
+            logger.warning("The index of pages %s cannot be read; starting with an empty one: %s", file, error)
             return
         yield from listed.items()
 
     def _keep(self, address: str, kind: Any) -> bool:
         complete = self._is_complete(address, kind)
         if not complete:
-            logger.warning("The page %s is left out: its files are not in %s.", address, self.task_dir)
+            logger.warning("The page %s is ignored: its files are missing from %s.", address, self.task_dir)
         return complete
 
     def _exists(self, name: str) -> bool:
@@ -298,10 +298,10 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 class StoredPages(_Pages):
-    """Pages that lie elsewhere, to be read only: the files that came with an answer.
+    """Read-only pages that are stored elsewhere: the files that came with an answer.
 
-    ``kinds`` maps addresses to ``web`` or ``pdf``; ``files`` maps the name of a file (``<md5>.txt``) to what reads it.
-    An address whose files are not all there is left out.
+    ``kinds`` maps addresses to ``web`` or ``pdf``; ``files`` maps the name of a file (``<md5>.txt``) to its reader.
+    An address with a missing file is left out.
     """
 
     def __init__(self, kinds: Mapping[str, str], files: Mapping[str, Callable[[], bytes]]) -> None:
@@ -315,7 +315,7 @@ class StoredPages(_Pages):
         return self.files[name]()
 
 
-# --- Pages as a model is shown them, each prepared once ----------------------------------------------------------
+# --- Pages as shown to a model, each prepared once ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +333,14 @@ class Page:
 
 
 def shorten(text: str) -> str:
-    """``text`` of a page; a longer one than `LONGEST_PAGE` has its white space collapsed, and may be cut then."""
+    """Return ``text`` of a page; if longer than `LONGEST_PAGE`, with white space collapsed and then possibly cut."""
     return text if len(text) <= LONGEST_PAGE else cut(" ".join(text.split()), LONGEST_PAGE)
 
 
 class Pages:
-    """The pages of a cache (whatever has ``has``, ``get_web`` and ``get_pdf``), as they were asked for.
+    """The pages of a cache (any object with ``has``, ``get_web`` and ``get_pdf``), loaded on request.
 
-    ``asked`` maps every address that was asked for to ``web``, ``pdf`` or ``missing``, in that order.
+    ``asked`` maps every requested address to ``web``, ``pdf`` or ``missing``, in the order of the requests.
     """
 
     def __init__(self, cache: Any, limit: Limit, engine: Engine) -> None:

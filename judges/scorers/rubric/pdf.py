@@ -1,7 +1,7 @@
-"""PDFs as a model is shown them: the text of the first 100 pages, and pictures of the first 50 at 144 dpi.
+"""PDFs as shown to a model: the text of the first 100 pages, and images of the first 50 at 144 dpi.
 
-Readers of PDF are large and have faults, so one reads in a process of its own, which has neither network nor files.
-`annotation.formats.pdf_text` reads the text alone, for people, who need no pictures of the pages.
+PDF libraries are large and have bugs, so a separate process reads a PDF, without network and with only its own files.
+`annotation.formats.pdf_text` reads only the text, for people, who need no images of the pages.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from judges.scorers.rubric.process import build_command, build_environment, end_
 
 LARGEST = 100 * MEGABYTE  # bytes of a document
 LIMITS = ProcessLimits(cpu=60, wall=120.0, memory=1536 * MEGABYTE, file=64 * MEGABYTE, files=64)
-MOST_PICTURES = 32 * MEGABYTE  # bytes of all pictures together; those after them are left out
+MOST_PICTURES = 32 * MEGABYTE  # bytes of all images together; further images are left out
 
-LOOKS = 0.2  # seconds between two looks at whether it is still wanted
+LOOKS = 0.2  # seconds between two checks whether the result is still wanted
 
 NOTHING = "(This PDF could not be read: {why}. Nothing of it can be shown.)"
 UNREADABLE = "A PDF could not be read on this machine: {why}."
@@ -38,11 +38,11 @@ class Stopped(Exception):
 
 
 def read_pdf(data: bytes, limits: ProcessLimits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
-    """Text, and the pages as JPEGs from the first. Blocks, so it is called in a thread; raises Stopped soon after
-    ``stop`` is set, and CallFailed where this machine cannot read it: its disk is full.
+    """Return the text, and the pages as JPEGs from the first. It blocks: call it in a thread. Raise Stopped soon after
+    ``stop`` is set, and CallFailed if this machine cannot read it: its disk is full.
 
-    Nothing is raised for what a document may do: where it is broken, encrypted, too large or too slow, the text says so
-    and there are no pictures. So a broken page is judged for what it shows, as the published engine does.
+    A bad document raises nothing: if it is broken, encrypted, too large or too slow, the text says so and there are no
+    images. So a broken page is judged for what it shows, as in the published engine.
     """
     if len(data) > LARGEST:
         return NOTHING.format(why=f"it has more than {LARGEST:,} bytes"), []
@@ -56,8 +56,8 @@ def read_pdf(data: bytes, limits: ProcessLimits = LIMITS, stop: Event | None = N
 
 
 class PdfReader:
-    """Reads the documents of one answer, in ``seconds`` for all of them together; a context, which ends what is still
-    being read when it is left: a thread cannot be cancelled."""
+    """Reader of the documents of one answer, in ``seconds`` for all of them together; a context manager that stops a
+    running read at its exit, because a thread cannot be cancelled."""
 
     def __init__(self, seconds: float = math.inf) -> None:
         self.stop = Event()
@@ -70,10 +70,10 @@ class PdfReader:
         self.stop.set()
 
     def read(self, data: bytes) -> tuple[str, list[bytes]]:
-        """As `read_pdf`; what would be read too late says so."""
+        """Return the same as `read_pdf`; if the time is over, the text says so."""
         left = self._until - time.monotonic()
         if left <= 0:
-            return NOTHING.format(why="reading the others that the answer cites took too long"), []
+            return NOTHING.format(why="reading the other cited PDFs took too long"), []
         return read_pdf(data, replace(LIMITS, wall=min(LIMITS.wall, round(left, 1))), self.stop)
 
 
@@ -91,7 +91,7 @@ def _read(folder: Path, limits: ProcessLimits, stop: Event) -> str:
         if not _wait_for_end(reader, limits.wall, stop):
             return f"it took more than {limits.wall:g} seconds"
         if reader.returncode == UNWRITTEN:
-            raise CallFailed(UNREADABLE.format(why="its temporary folder takes no more"))
+            raise CallFailed(UNREADABLE.format(why="its temporary folder is full"))
     finally:
         if reader.returncode is None:
             end_group(reader.pid)
@@ -99,7 +99,7 @@ def _read(folder: Path, limits: ProcessLimits, stop: Event) -> str:
     try:
         said = json.loads((folder / "done.json").read_bytes())
     except (OSError, ValueError):
-        return "reading it took too much memory or time, or ended the reader"
+        return "reading it took too much memory or time, or crashed the reader"
     return str(said.get("error", "")).strip().rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Reads one PDF in a confined process: ``document.pdf`` in the working folder; text and pictures out, beside it."""
+"""Reader of ``document.pdf`` of the working folder in a confined process; it writes text and images next to it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from annotation.formats.pdf_text import page_texts
 from judges.scorers.rubric.confinement import ProcessLimits, confine, limit
 
 PAGES_SHOWN = 50
-SCALE = 144 / 72  # pixels for a point, of which an inch has 72
-MOST_PIXELS = 12_000_000  # of one page; larger ones are shown smaller
+SCALE = 144 / 72  # pixels per point; an inch has 72 points
+MOST_PIXELS = 12_000_000  # of one page; larger ones are scaled down
 MOST_TEXT = 2_000_000  # characters
 QUALITY = 85
-UNWRITTEN = 28  # the exit code where the disk takes no more: the document is not to blame
+UNWRITTEN = 28  # the exit code if the disk is full: the document is not the cause
 
 
 class Unwritten(Exception):
@@ -25,12 +25,12 @@ class Unwritten(Exception):
 
 
 def run() -> None:
-    """Writes ``text.txt``, ``<number>.jpg`` and, last, ``done.json`` with the number of pages, or an ``error``.
+    """Write ``text.txt``, ``<number>.jpg`` and, last, ``done.json`` with the number of pages, or an ``error``.
 
-    Ends with `UNWRITTEN` where it cannot.
+    Exit with `UNWRITTEN` if they cannot be written.
     """
     limit(ProcessLimits(**json.loads(sys.argv[2])))
-    import pypdfium2  # noqa: PLC0415 - under the limits, and before what it needs is taken away
+    import pypdfium2  # noqa: PLC0415 - under the limits, and before its files are blocked
     from PIL import Image, JpegImagePlugin  # noqa: F401, PLC0415
 
     folder = Path.cwd()
@@ -60,7 +60,7 @@ def _read(pypdfium2: Any, folder: Path) -> int:
         try:
             picture = _render_page(document[number])
         except (pypdfium2.PdfiumError, OSError, ValueError):
-            continue  # a page that is broken by itself is missing among the pictures, and no more than that
+            continue  # a broken page is only missing among the images
         _write(folder / f"{number:03}.jpg", picture)
     return len(document)
 

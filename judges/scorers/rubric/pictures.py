@@ -1,4 +1,4 @@
-"""Pictures of pages: as they are kept, and as a model is shown them."""
+"""Images of pages: their stored form, and the form that a model gets."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ MOST_PIXELS = 40_000_000  # a decode stays under 160 MB
 MOST_BYTES = 64 * 1024 * 1024
 FORMATS = ("PNG", "JPEG", "WEBP")
 QUALITY = 85
-WIDEST, HIGHEST = 1100, 10_000  # pixels; what is wider is scaled, what is higher after that is cropped
+WIDEST, HIGHEST = 1100, 10_000  # pixels; a wider image is scaled, an image that is then higher is cropped
 
-# What a decoder raises on broken bytes; DecompressionBombWarning is an error wherever warnings are.
+# Errors of a decoder on broken bytes; DecompressionBombWarning is raised if warnings are errors.
 BROKEN = (OSError, ValueError, SyntaxError, EOFError, IndexError, MemoryError, TypeError, KeyError, OverflowError)
 
 
 class PictureError(ValueError):
-    """Bytes that are no picture, or one of too many pixels."""
+    """Bytes that are not an image, or an image with too many pixels."""
 
 
 class TooManyPixels(PictureError):
-    """A picture that is refused before it is decoded."""
+    """An image that is refused before it is decoded."""
 
 
 def decode(data: bytes) -> Image.Image:
-    """The picture, in memory; PictureError when it is none, or not within `MOST_PIXELS`."""
+    """Return the image, in memory; raise PictureError if it is not an image, or has more than `MOST_PIXELS`."""
     if len(data) > MOST_BYTES:
-        raise TooManyPixels(f"The picture has {len(data):,} bytes; at most {MOST_BYTES:,} are taken.")
+        raise TooManyPixels(f"The image has {len(data):,} bytes; the limit is {MOST_BYTES:,}.")
     try:
         picture = Image.open(io.BytesIO(data), formats=FORMATS)
         width, height = picture.size
         if width * height > MOST_PIXELS:
-            raise TooManyPixels(f"The picture has {width} x {height} pixels; at most {MOST_PIXELS:,} are taken.")
+            raise TooManyPixels(f"The image has {width} x {height} pixels; the limit is {MOST_PIXELS:,}.")
         picture.load()
     except PictureError:
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise TooManyPixels(f"The picture has too many pixels: {error}") from error
+        raise TooManyPixels(f"The image has too many pixels: {error}") from error
     except BROKEN as error:
-        raise PictureError("The picture cannot be decoded as PNG, JPEG or WebP.") from error
+        raise PictureError("The image cannot be decoded as PNG, JPEG or WebP.") from error
     return picture
 
 
@@ -62,7 +62,7 @@ def encode_jpeg(picture: Image.Image) -> bytes:
 
 
 def convert_for_cache(screenshot: bytes | str) -> bytes:
-    """A screenshot (bytes, or base64 with or without the head of a data URL) as the JPEG that a cache keeps."""
+    """Return a screenshot (bytes, or base64 with or without the head of a data URL) as the JPEG for a cache."""
     return encode_jpeg(flatten_on_white(decode(read_bytes(screenshot))))
 
 
@@ -77,10 +77,10 @@ def read_bytes(screenshot: bytes | str) -> bytes:
 
 
 def convert_for_model(data: bytes) -> bytes:
-    """A kept picture as a model gets it: RGB, at most `WIDEST` wide and `HIGHEST` high.
+    """Return a stored image as a model gets it: RGB, at most `WIDEST` wide and `HIGHEST` high.
 
-    Bytes that cannot be decoded are sent as they are, as the published engine does, so that it is the endpoint that
-    refuses them; one of too many pixels raises TooManyPixels.
+    Bytes that cannot be decoded are sent unchanged, as in the published engine, so that the endpoint refuses them; an
+    image with too many pixels raises TooManyPixels.
     """
     try:
         picture = flatten_on_white(decode(data))

@@ -1,6 +1,6 @@
-"""Rubric scripts that an administrator has installed: one file a task in the folder that a setting names.
+"""Rubric scripts that an administrator has installed: one file per task in the folder that a setting names.
 
-Nothing that anybody uploads ever comes here. The folder is read when a trajectory is judged, so a script can be
+Uploaded files never come here. The folder is read when a trajectory is judged, so a script can be
 installed while workers run.
 """
 
@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 from judges.llm import CallFailed, NotConfigured
 from judges.scorers.rubric.confinement import LONGEST_SCRIPT, MEGABYTE, ProcessLimits
 
-SETTING = "RUBRIC_SCRIPTS"  # as messages name it; whoever asks gives its value
+SETTING = "RUBRIC_SCRIPTS"  # its name in messages; the caller passes its value
 TASK = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,199}")
 
 
@@ -38,9 +38,9 @@ class Script:
 
 
 def find_script(folder: str, task_id: str) -> Script | None:
-    """The script of a task in ``folder`` ("" has none), None where there is none.
+    """Return the script of a task in ``folder`` ("" has none), None if there is none.
 
-    Raises NotConfigured where there is one that cannot be used.
+    Raises NotConfigured if there is one that cannot be used.
     """
     if not folder or not TASK.fullmatch(task_id):
         return None
@@ -56,7 +56,7 @@ def find_script(folder: str, task_id: str) -> Script | None:
 
 def _read(home: Path, file: Path) -> Script:
     if file.is_symlink() and not file.resolve().is_relative_to(home.resolve()):
-        raise NotConfigured(f"The rubric script {file.name} is a link that leads out of the folder {SETTING} names.")
+        raise NotConfigured(f"The rubric script {file.name} is a link that leads outside the folder set by {SETTING}.")
     handle = os.open(file.resolve(), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as stream:
         found = os.fstat(stream.fileno())
@@ -64,7 +64,7 @@ def _read(home: Path, file: Path) -> Script:
             raise NotConfigured(f"The rubric script {file.name} is not a file.")
         if found.st_mode & stat.S_IWOTH:
             raise NotConfigured(
-                f"Every user of this machine may change the rubric script {file.name}; forbid it (chmod o-w)."
+                f"Every user of this machine can change the rubric script {file.name}; forbid that (chmod o-w)."
             )
         source = stream.read(LONGEST_SCRIPT + 1)
     if len(source) > LONGEST_SCRIPT:
@@ -76,12 +76,12 @@ CHILD = Path(__file__).with_name("child.py")
 
 Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
 
-GARBAGE = "The script wrote invalid data into the pipe of its process."
+GARBAGE = "The script wrote invalid data into its pipe."
 MARKS = (b"{", b"[", b",", b":")
 
 
 class ScriptFailed(CallFailed):
-    """A script did not come to a score: it raised, broke a limit, or ended. The item fails, and never scores 0."""
+    """A script returned no score: it raised, exceeded a limit, or exited. The item fails, and never scores 0."""
 
 
 class ScriptUnanswered(Exception):
@@ -89,36 +89,36 @@ class ScriptUnanswered(Exception):
 
 
 def build_command(mode: str) -> list[str]:
-    """How a confined process is started: an interpreter that takes nothing from environment and folder."""
+    """Build the command of a confined process: an interpreter that ignores the environment and the folder."""
     return [sys.executable, "-I", "-B", "-X", "utf8", str(CHILD), mode]
 
 
 def build_environment(folder: Path) -> dict[str, str]:
-    """All that a confined process knows of the environment: no keys, no settings, no addresses."""
+    """Return the whole environment of a confined process: no keys, no settings, no addresses."""
     return {"LC_ALL": "C.UTF-8", "TMPDIR": str(folder)}
 
 
 def end_group(process: int) -> None:
-    """End a process that leads its own session, and whatever it may have started."""
-    with suppress(ProcessLookupError, PermissionError):  # PermissionError: it has ended and nobody has looked yet
+    """End a process that leads its own session, and all processes of its group."""
+    with suppress(ProcessLookupError, PermissionError):  # PermissionError: it has ended, but was not awaited yet
         os.killpg(process, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptPatience:
-    """How much a script may say and ask. ``silence`` is in seconds, without a word and with nothing that it waits for;
-    ``line``, ``waiting`` and ``result`` are in bytes: of one message, of all that wait for an answer, of the result.
-    ``marks`` bounds what a message can be made of: brackets, commas and colons, those of its texts included."""
+    """Limits on the messages of a script. ``silence`` is in seconds, without a message and without a call to answer;
+    ``line``, ``waiting`` and ``result`` are in bytes: of one message, of all calls to answer, of the result.
+    ``marks`` bounds the brackets, commas and colons of a message, those of its texts included."""
 
     silence: float = 180.0
-    line: int = 52 * MEGABYTE  # the pictures of a PDF in base64, and the longest texts (pdf.MOST_PICTURES)
+    line: int = 52 * MEGABYTE  # the images of a PDF in base64, and the longest texts (pdf.MOST_PICTURES)
     waiting: int = 104 * MEGABYTE
     result: int = 8 * MEGABYTE
     marks: int = 1_000_000
     calls: int = 5_000
 
 
-AT_ONCE = max(4, os.cpu_count() or 1)  # of one worker: they mostly wait for models, and each may take 1.5 GB
+AT_ONCE = max(4, os.cpu_count() or 1)  # scripts of one worker: they mostly wait for models, and each may take 1.5 GB
 _running: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
 
@@ -131,8 +131,8 @@ async def run_script(
 ) -> dict[str, Any]:
     """Run a script and return its result: score, details, bounds, faults, and limits that could not be set.
 
-    ``folder`` is all that the process may touch; ``ask`` answers what it asks a model. Raises ScriptFailed, and what
-    ``ask`` raises but for ScriptUnanswered, which the script is told. Whatever happens, no process is left.
+    ``folder`` is the only folder for its data; ``ask`` answers its model calls. Raises ScriptFailed, and the errors of
+    ``ask`` except ScriptUnanswered, which is reported to the script. No process is left in any case.
     """
     process = await asyncio.create_subprocess_exec(
         *build_command("script"),
@@ -159,7 +159,7 @@ class _ScriptSession:
         self, process: asyncio.subprocess.Process, ask: Ask, limits: ProcessLimits, patience: ScriptPatience
     ) -> None:
         if process.stdin is None or process.stdout is None:
-            raise ValueError("A script is talked to over pipes.")
+            raise ValueError("A script needs pipes for its input and output.")
         self.process, self.ask, self.limits, self.patience = process, ask, limits, patience
         self.out, self.back = process.stdin, process.stdout
         self.answering: dict[asyncio.Task[None], int] = {}
@@ -185,7 +185,7 @@ class _ScriptSession:
                 await asyncio.gather(reading, return_exceptions=True)
 
     async def _read_line(self, reading: asyncio.Task[bytes]) -> bytes | None:
-        """A whole line, or None when an answer was given meanwhile."""
+        """Return a whole line, or None if an answer was given meanwhile."""
         done, _ = await asyncio.wait(
             {reading, *self.answering},
             timeout=None if self.answering else self.patience.silence,
@@ -196,8 +196,8 @@ class _ScriptSession:
         if reading not in done:
             if not done:
                 raise ScriptFailed(
-                    f"The script said nothing for {self.patience.silence:g} seconds and was stopped; it may be waiting "
-                    "for something that never comes."
+                    f"The script sent nothing for {self.patience.silence:g} seconds and was stopped; it "
+                    "may be waiting for something that never happens."
                 )
             return None
         try:
@@ -228,8 +228,8 @@ class _ScriptSession:
         return None
 
     def _read(self, line: bytes) -> dict[str, Any]:
-        """Counted before it is read, since short marks become large objects, and reading them holds up everybody (in
-        a thread as well: the reader of JSON lets no other thread run)."""
+        """Parse a message. Its marks are counted first: short marks become large objects, and parsing them blocks all
+        other work (in a thread as well: the JSON parser lets no other thread run)."""
         if sum(map(line.count, MARKS)) > self.patience.marks:
             raise ScriptFailed(f"The script sent a message of more than {self.patience.marks:,} parts.")
         try:
@@ -241,7 +241,7 @@ class _ScriptSession:
         return said
 
     async def _handle_call(self, number: int, said: Mapping[str, Any], size: int) -> None:
-        """Begin to answer; no more is read while too much waits for an answer."""
+        """Start to answer a call; stop reading while too many bytes wait for an answer."""
         if len(self.asked) >= self.patience.calls:
             raise ScriptFailed(f"The script asked for more than {self.patience.calls:,} model calls.")
         self.asked[number] = answer = asyncio.ensure_future(self._answer(number, said))
@@ -252,7 +252,7 @@ class _ScriptSession:
                 self._finish_answer(one)
 
     def _finish_answer(self, answer: asyncio.Task[None]) -> None:
-        """Raises what answering raised; what the script has cancelled itself is over without a word."""
+        """Raise the error of an answer; ignore an answer that the script itself cancelled."""
         del self.answering[answer]
         if not answer.cancelled():
             answer.result()
@@ -265,8 +265,8 @@ class _ScriptSession:
         self._tell({"id": number} | found)
 
     def _tell(self, message: Mapping[str, Any]) -> None:
-        with suppress(ConnectionError):  # why it does not listen any more is seen where it is read
-            # Not drained: a script that does not listen would keep us from hearing it, and answers are short.
+        with suppress(ConnectionError):  # the reading side finds out why it no longer listens
+            # Not drained: a script that does not listen would block our reading, and answers are short.
             self.out.write(json.dumps(message).encode() + b"\n")
 
     async def _describe_end(self) -> str:
@@ -274,25 +274,25 @@ class _ScriptSession:
             async with asyncio.timeout(5):  # wait_for loses a cancellation in Python 3.11
                 code = await asyncio.shield(self.process.wait())
         except TimeoutError:
-            return "The script closed the pipe of its process without a result."
+            return "The script closed its pipe without a result."
         if code >= 0:
             return f"The script ended its process without a result (exit code {code})."
         if -code in (signal.SIGXCPU, signal.SIGKILL):
             return (
-                f"The script was stopped by the system: it computed for more than {self.limits.cpu} seconds, or the "
-                "machine ran out of memory."
+                f"The script was stopped by the system: it used more than {self.limits.cpu} seconds of "
+                "CPU time, or the machine ran out of memory."
             )
-        return f"The script's process broke down without a result ({signal.Signals(-code).name})."
+        return f"The script's process crashed without a result ({signal.Signals(-code).name})."
 
     async def end(self) -> None:
-        """End the process, whatever state it is in, and everything that was begun for it."""
+        """End the process, whatever state it is in, and everything that was started for it."""
         for answer in self.answering:
             answer.cancel()
         if self.process.returncode is None:
             end_group(self.process.pid)
         await asyncio.gather(*self.answering, return_exceptions=True)
         self.out.close()
-        # Its end is only seen when its pipe is, and a reader that is full looks at no pipe: what is left is taken out.
+        # wait() returns only after the end of the pipe, and a full reader pauses the pipe: read the rest.
         await asyncio.shield(asyncio.gather(self.process.wait(), self._drain()))
         with suppress(ConnectionError):
             await self.out.wait_closed()

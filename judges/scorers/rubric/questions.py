@@ -1,4 +1,4 @@
-"""Questions to the model of an evaluation: framed records and pictures, to check claims and to extract facts."""
+"""Questions to the model of an evaluation: framed records and images, to check claims and to extract facts."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(slots=True)
 class Questioner:
-    """Everything that the questions about one answer have in common.
+    """The shared data of all questions about one answer.
 
-    ``client`` has a coroutine ``async_response(model=, messages=, response_format=)`` that gives an instance of the
-    class in ``response_format``. It gets one user message, as the published engine sends it.
+    ``client`` has a coroutine ``async_response(model=, messages=, response_format=)`` that returns an instance of the
+    class in ``response_format``. It gets one user message, as in the published engine.
     """
 
     client: Any
@@ -50,13 +50,13 @@ class Questioner:
     async def ask(
         self, stage: str, model: str, form: type[T], lines: Sequence[str], images: Sequence[Image], **places: str
     ) -> T:
-        """The reply in the form asked for; whatever the client raises, and ValueError for a reply in another form."""
+        """Return the reply in the requested form; raise the client's errors, and ValueError for another form."""
         system, template = self.engine.text(f"{stage}.system"), self.engine.text(f"{stage}.user")
         record = framing.format_record([framing.format_field("task", self.task, framing.TASK), *lines], RECORD)
         text = f"{system}\n\n{fill(template, record=record, **places)}"
         parts = [{"type": "text", "text": text}, *map(_build_part, images)]
         async with self.calls:
-            # As in the published engine: meant for reasoning models, it keeps gpt-4o and sonnet at their default, too.
+            # As in the published engine: the test is meant for reasoning models, but gpt-4o and sonnet match it, too.
             reply = await self.client.async_response(
                 model=model,
                 messages=[{"role": "user", "content": parts if images else text}],
@@ -78,7 +78,7 @@ class Questioner:
 
 
 def _build_part(image: Image) -> dict[str, Any]:
-    """Bytes are JPEGs, and parts of messages are passed on as they are."""
+    """Return a part of a message: bytes are JPEGs, and ready parts are passed on unchanged."""
     if isinstance(image, bytes):
         return {"type": "image_url", "image_url": {"url": pictures.build_data_url(image), "detail": "high"}}
     return dict(image)
@@ -90,8 +90,8 @@ def quote_instruction(text: str | None) -> str:
 
 
 def read_stated(text: str) -> str:
-    """A claim or an instruction on one line in quotation marks: word for word where that is possible, so that it can
-    be found in the prompt, and a JSON string where it has more lines, invisible characters or an end of the record."""
+    """Return a claim or an instruction on one line in quotation marks: word for word if possible, so that it can be
+    found in the prompt, or a JSON string if it has more lines, invisible characters or an end of the record."""
     quoted = framing.quote(text, CLAIM)
     plain = quoted.replace('\\"', '"').replace("\\\\", "\\")
     return plain if plain == f'"{text}"' else quoted
@@ -122,7 +122,7 @@ class ClaimEvidence:
 
 
 def count_needed(majority: bool, trials: int) -> int:
-    """Return how many replies must agree: one, or most of up to ``trials``; ValueError for a number that may tie."""
+    """Return how many replies must agree: one, or most of up to ``trials``; ValueError for an even number."""
     if not majority:
         return 1
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1 or trials % 2 == 0:
@@ -131,7 +131,7 @@ def count_needed(majority: bool, trials: int) -> int:
 
 
 class Verifier:
-    """Checks claims about one answer; `Evaluator` says what becomes of the nodes."""
+    """Checker of claims about one answer; `Evaluator` updates the nodes."""
 
     def __init__(self, questioner: Questioner, pages: Pages, model: str) -> None:
         self.questioner = questioner
@@ -150,8 +150,8 @@ class Verifier:
         """Return whether the claim of ``noted`` is supported; votes, missing pages and reasoning are written there.
 
         None or an empty list: by the answer alone. One address: by that page. Several: by all of them at once, true
-        as soon as any supports it, and the others are cancelled; an error at one of them is none as long as another
-        supports the claim. TypeError for sources of another type, and whatever a call raises.
+        as soon as one supports it; the others are then cancelled. An error of one page is ignored if another page
+        supports the claim. Raises TypeError for sources of another type, and the errors of calls.
         """
         if isinstance(sources, ClaimEvidence):
             return await self._vote(noted, sources.stage, sources.lines, sources.images, needed)
@@ -167,12 +167,12 @@ class Verifier:
 
     async def _check_page(self, noted: Checked, url: str, needed: int, use_screenshot: bool) -> bool:
         if not isinstance(url, str):
-            raise TypeError(f"An address must be a text, not {type(url).__name__}.")
+            raise TypeError(f"An address must be text, not {type(url).__name__}.")
         page = await self.pages.get(url)
         if page is None:
             noted.missing = (*noted.missing, url)
             noted.error = f"{NOT_STORED}: {', '.join(noted.missing)}"
-            noted.reasoning = noted.reasoning or f"There is no stored page of {url}."
+            noted.reasoning = noted.reasoning or f"No page is stored for {url}."
             return False
         lines = (self.questioner.format_answer(), *self.questioner.format_page(page))
         images = page.images if use_screenshot else ()
@@ -186,7 +186,7 @@ class Verifier:
         try:
             while running:
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                # Every result is looked at, so that no error is lost because another page was quicker.
+                # Every result is read, so that no error is lost because another page was quicker.
                 results = [_read_result(one) for one in done]
                 ended = [one for one in results if isinstance(one, self.questioner.engine.lets_through)]
                 if ended:
@@ -205,7 +205,7 @@ class Verifier:
     async def _vote(
         self, noted: Checked, stage: str, lines: Sequence[str], images: Sequence[Image], needed: int, source: str = ""
     ) -> bool:
-        """The answer that is reached first by more than half of the trials, one after the other."""
+        """Return the result that is first to get ``needed`` votes; votes are asked one after the other."""
         places = {"claim": read_stated(noted.claim), "instruction": quote_instruction(noted.instruction)}
         said: list[bool] = []
         while True:
@@ -227,14 +227,14 @@ def _read_result(task: asyncio.Future[bool]) -> bool | Exception:
 
 
 async def _cancel(running: set[asyncio.Future[bool]]) -> None:
-    """Cancel what is still under way and wait for its end, so that nothing goes on behind a decided claim."""
+    """Cancel running checks and wait for their end, so that nothing continues after the claim is decided."""
     for one in running:
         one.cancel()
     if running:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-# --- Taking structured facts out of the answer, or out of a page ----------------------------------------------------
+# --- Extracting structured facts from the answer, or from a page ----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +262,9 @@ class Extractor:
     async def extract(
         self, prompt: str, template: type[BaseModel], name: str, source: Any, *, use_screenshot: bool = True
     ) -> Extraction:
-        """An instance of ``template``; an empty one where the page is not stored or anything breaks.
+        """Return an instance of ``template``; an empty one if the page is not stored or anything breaks.
 
-        ValueError when ``source`` is neither None nor an address, and what the template raises when it cannot be
+        Raises ValueError if ``source`` is neither None nor an address, and the template's error if it cannot be
         empty.
         """
         if source is not None and not isinstance(source, str):
@@ -293,15 +293,15 @@ class Extractor:
         return Extraction(name, shown, value)
 
 
-# --- JSON schemas as strict endpoints want them, out of the classes that scripts define with pydantic ----------------
+# --- JSON schemas as strict endpoints need them, from the classes that scripts define with pydantic ------------------
 
 
 def build_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of a class: every property required, without defaults, and references written out.
+    """Return the schema of a class: every property required, without defaults, and references inlined.
 
-    "A text or null" becomes a type of two names, which the check of replies knows. A class that holds itself is left
-    open where it comes again. An object of free keys (``dict``) has no form that strict endpoints take: it is asked for
-    as it is, and read by pydantic.
+    "A text or null" becomes a type of two names, which the check of replies knows. A class that contains itself is left
+    open where it recurs. An object of free keys (``dict``) has no form that strict endpoints accept: it is requested
+    unchanged, and pydantic reads it.
     """
     whole = model.model_json_schema()
     found = _make_strict(whole, whole.get("$defs", {}), ())
@@ -333,7 +333,7 @@ def _inline(key: str, value: Any, known: Mapping[str, Any], above: tuple[str, ..
 
 
 def _join_types(schema: dict[str, Any]) -> dict[str, Any]:
-    """``anyOf`` of plain types as one ``type`` with several names."""
+    """Return ``anyOf`` of plain types as one ``type`` with several names."""
     options = schema.get("anyOf")
     if not isinstance(options, list) or not all(isinstance(one, dict) and set(one) == {"type"} for one in options):
         return schema

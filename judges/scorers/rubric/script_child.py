@@ -1,8 +1,8 @@
-"""Runs one rubric script in a confined process, and asks the parent what it wants to ask a model.
+"""Runner of one rubric script in a confined process; the parent makes its model calls.
 
-JSON, one object a line. In: the job, then replies `{"id", "found"}` or `{"id", "problem"}`. Out: `{"kind": "ready"}`
-with what could not be confined, `{"kind": "call", "id", "messages", "schema"}`, `{"kind": "cancel", "id"}` for a call
-that nobody waits for any more, and at last `{"kind": "result"}` or `{"kind": "error"}`.
+JSON, one object per line. In: the job, then replies `{"id", "found"}` or `{"id", "problem"}`. Out: `{"kind": "ready"}`
+with the missing restrictions, `{"kind": "call", "id", "messages", "schema"}`, `{"kind": "cancel", "id"}` for a call
+that is no longer awaited, and at last `{"kind": "result"}` or `{"kind": "error"}`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LONGEST_LINE = 64 * 1024 * 1024  # bytes of a reply
 
 
 class PipeUnusable(Exception):
-    """The model's reply could not be used, or what was asked could not be asked; the parent says why."""
+    """The model's reply could not be used, or the request was invalid; the parent says why."""
 
 
 class Pipe:
-    """The two ends that were standard input and output, which a script's own prints do not reach any more."""
+    """The original standard input and output, which a script's own prints no longer reach."""
 
     def __init__(self) -> None:
         self._in, self._out = os.dup(0), os.dup(1)
@@ -45,7 +45,7 @@ class Pipe:
         self._numbers = itertools.count(1)
 
     def read_job(self) -> dict[str, Any]:
-        """The first line, byte by byte: what follows it is read by the event loop."""
+        """Read the first line, byte by byte: the event loop reads the rest."""
         line = bytearray()
         while not line.endswith(b"\n"):
             byte = os.read(self._in, 1)
@@ -66,10 +66,10 @@ class Pipe:
             waiting = self._waiting.pop(reply["id"], None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(reply)
-        os._exit(1)  # nobody is there any more to whom anything could be said
+        os._exit(1)  # the parent no longer listens
 
     async def ask(self, messages: Sequence[Any], schema: Mapping[str, Any] | None) -> Any:
-        number = next(self._numbers)  # never again: a late reply to a cancelled call must find nobody
+        number = next(self._numbers)  # never reused: nothing may wait for a late reply to a cancelled call
         self._waiting[number] = waiting = asyncio.get_running_loop().create_future()
         try:
             self.say(kind="call", id=number, messages=messages, schema=schema)
@@ -94,7 +94,7 @@ class PipeClient:
         self._pipe = pipe
 
     async def async_response(self, *, messages: Sequence[Any], response_format: Any = None, **others: Any) -> Any:
-        """An instance of ``response_format``, or the reply's text; the model and its settings are the judge's."""
+        """Return an instance of ``response_format``, or the reply's text; the judge decides model and settings."""
         from judges.scorers.rubric.questions import build_schema  # noqa: PLC0415 - loaded under the limits, see _preload
 
         schema = None if response_format is None else build_schema(response_format)
@@ -103,7 +103,7 @@ class PipeClient:
 
 
 def run() -> None:
-    """The whole life of the process; it ends with `os._exit`, whatever threads a script has left."""
+    """Run the whole process; it ends with `os._exit`, whatever threads a script has left."""
     pipe = Pipe()
     job = pipe.read_job()
     limit(ProcessLimits(**job["limits"]))
@@ -116,7 +116,7 @@ def run() -> None:
 
 
 def _preload() -> None:
-    """Import everything that comes from the project's own folder, which cannot be read any more afterwards."""
+    """Import everything that comes from the project's own folder, which cannot be read afterwards."""
     from PIL import JpegImagePlugin, PngImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
 
     from judges.scorers.rubric import alias  # noqa: PLC0415
@@ -125,7 +125,7 @@ def _preload() -> None:
 
 
 def _load_pdf(folder: Path, data: bytes) -> tuple[str, list[bytes]]:
-    """Load the parts of a PDF that the parent has read: this process runs other people's Python and reads none."""
+    """Load the parts of a PDF that the parent has read: this process runs other people's Python and reads no PDF."""
     from judges.scorers.rubric import engine  # noqa: PLC0415
 
     place = folder / "pdf" / hashlib.sha256(data).hexdigest()
@@ -142,7 +142,7 @@ async def _run(pipe: Pipe, job: Mapping[str, Any]) -> None:
     pipe.say(kind="ready", missing=missing)
     try:
         found = await _evaluate(pipe, job, folder)
-    except BaseException as error:  # sys.exit and its kind, too
+    except BaseException as error:  # sys.exit and similar, too
         pipe.say(kind="error", message=_describe_error(error), trace=_find_line(error, job["script"]))
     else:
         pipe.say(kind="result", **found)
@@ -171,12 +171,12 @@ async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[st
 
 
 def _build_outcome(summary: Any, made: Sequence[Evaluator]) -> dict[str, Any]:
-    """Build the result for the parent; ValueError for a script that returns no summary."""
+    """Build the result for the parent; raise ValueError for a script without a summary or tree."""
     if not isinstance(summary, Mapping) or "final_score" not in summary:
         raise ValueError(f"evaluate_answer must return a summary with a final_score, not {type(summary).__name__}")
     used = [one for one in made if one.initialized]
     if not used:
-        raise ValueError("the script has initialised no Evaluator, so there is no tree")
+        raise ValueError("the script did not initialise an Evaluator, so there is no tree")
     evaluator = used[-1]
     return {
         "score": summary["final_score"],

@@ -1,4 +1,4 @@
-"""The tree of a rubric: nodes, how scores come together, and what has to hold before a node is checked.
+"""The tree of a rubric: nodes, the aggregation of scores, and the prerequisites of a check.
 
 The rules are those of Mind2Web-2, measured on its engine: there are no weights, a critical child is a gate, and a
 sequential node stops at its first child that is not complete.
@@ -16,11 +16,11 @@ INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED = "initialized", "passed", "failed
 STATUSES = (INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED)
 LEAF_STATUSES = (INITIALIZED, PASSED, FAILED, SKIPPED)
 BLOCKING = frozenset({FAILED, SKIPPED})
-LONGEST_TEXT = 20_000  # characters of one text in `details`; longer ones are for nobody to read
+LONGEST_TEXT = 20_000  # characters of one text in `details`; longer ones are cut
 
 
 class AggregationStrategy(StrEnum):
-    """How the children of a node belong together: each for itself, or each needing the one before it."""
+    """Relation of a node's children: independent, or each needing the one before it."""
 
     PARALLEL = "parallel"
     SEQUENTIAL = "sequential"
@@ -28,7 +28,7 @@ class AggregationStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One reply of the model; ``source`` is the address that it was shown, "" where it was none."""
+    """One reply of the model; ``source`` is the address of the page that it was shown, "" without one."""
 
     result: bool
     reasoning: str = ""
@@ -38,8 +38,8 @@ class Vote:
 @dataclass(slots=True)
 class Checked:
     """The check of a node and its outcome. ``error`` says *infrastructure error* or *page not stored*
-    where the node counts as failed although nobody said so. ``missing`` are addresses without a stored page, and
-    ``blocked_by`` the ids of the nodes for which the node was skipped."""
+    if the node counts as failed although no reply said so. ``missing`` are addresses without a stored page, and
+    ``blocked_by`` the ids of the nodes that caused the node to be skipped."""
 
     claim: str
     sources: tuple[str, ...] = ()
@@ -56,9 +56,9 @@ class Checked:
 class VerificationNode:
     """A node; equal only to itself.
 
-    ``score`` is 0 to 1 and agrees with ``status`` when the node is made: 1 where passed, strictly between where
-    partial, 0 where failed or skipped; ValueError otherwise. What is assigned later is not looked at, since scripts
-    assign one after the other.
+    ``score`` is 0 to 1 and must agree with ``status`` when the node is created: 1 if passed, strictly between if
+    partial, 0 if failed or skipped; ValueError otherwise. Later assignments are not checked, because scripts assign
+    one after the other.
     """
 
     id: str
@@ -77,7 +77,7 @@ class VerificationNode:
         if not 0.0 <= self.score <= 1.0:
             raise ValueError(f"Node {self.id}: score must be 0 to 1, not {self.score!r}.")
         if not _agree(self.status, self.score):
-            raise ValueError(f"Node {self.id}: a score of {self.score!r} does not go with the status {self.status}.")
+            raise ValueError(f"Node {self.id}: a score of {self.score!r} contradicts the status {self.status}.")
         for child in self.children:
             self._admit(child)
 
@@ -91,11 +91,11 @@ class VerificationNode:
 
     @property
     def error(self) -> str:
-        """Return why the node counts as failed although no reply said so; "" where one did."""
+        """Return why the node counts as failed although no reply said so; "" otherwise."""
         return self.checked.error if self.checked else ""
 
     def add_node(self, child: VerificationNode) -> None:
-        """Put a node below this one; ValueError for a child that is not critical below a critical node."""
+        """Add a node below this one; raise ValueError for a child that is not critical below a critical node."""
         self._admit(child)
         self.children.append(child)
 
@@ -111,7 +111,7 @@ class VerificationNode:
             waiting.extend(reversed(node.children))
 
     def leaves(self) -> list[VerificationNode]:
-        """The nodes without children, in order; a node without children is its own leaf."""
+        """Return the nodes without children, in order; a node without children is its own leaf."""
         return [node for node in self.walk() if not node.children]
 
     def settle(self, passed: bool) -> None:
@@ -121,13 +121,13 @@ class VerificationNode:
         self.score, self.status = 0.0, SKIPPED
 
     def compute_score(self, *, mutate: bool = True) -> float:
-        """The score, 0 to 1, bottom up; the writing variant, which counts, sets score and status of every node.
+        """Return the score, 0 to 1, bottom up; the mutating variant, which counts, also sets scores and statuses.
 
-        A leaf has its own score. Otherwise, the children being done: in a sequential node every child after the
-        first one below 1 becomes 0 and skipped (what is below it keeps its values). Then 0 if any critical child is
-        below 1; else the mean over the children that are not critical; else 1. With ``mutate=False`` nothing is
-        written and sequential nodes skip nothing, so the number can be higher: it is for comparison with the
-        published engine alone.
+        A leaf has its own score. Otherwise, after the children: in a sequential node every child after the first
+        one below 1 becomes 0 and skipped (nodes below it keep their values). Then 0 if any critical child is below
+        1; else the mean over the children that are not critical; 1 if there are none. With ``mutate=False`` nothing
+        is written and sequential nodes skip nothing, so the number can be higher: it is only for comparison with the
+        published engine.
         """
         if not self.children:
             return self.score
@@ -168,7 +168,7 @@ class VerificationNode:
         }
 
     def details(self) -> dict[str, Any]:
-        """The tree with what was checked at each node, every text cut to `LONGEST_TEXT` characters."""
+        """Return the tree with the check of each node, every text cut to `LONGEST_TEXT` characters."""
         shown = self._format(limit_text(self.desc), [child.details() for child in self.children])
         if self.checked is None:
             return shown
@@ -196,7 +196,7 @@ def _agree(status: str, score: float) -> bool:
 
 
 def _combine_scores(children: Sequence[VerificationNode], scores: Sequence[float]) -> float:
-    """The scores of children as their parent's; critical ones are a gate and take no part in the mean."""
+    """Return the parent's score from its children's; critical ones are a gate and take no part in the mean."""
     if any(child.critical and score < 1.0 for child, score in zip(children, scores, strict=True)):
         return 0.0
     counted = [score for child, score in zip(children, scores, strict=True) if not child.critical]
@@ -204,7 +204,7 @@ def _combine_scores(children: Sequence[VerificationNode], scores: Sequence[float
 
 
 def find_path(root: VerificationNode, node: VerificationNode) -> list[VerificationNode]:
-    """From ``root`` down to ``node``, both included; empty when the node is not below it."""
+    """Return the nodes from ``root`` down to ``node``, both included; empty if the node is not below it."""
     parents: dict[int, VerificationNode] = {}
     for one in root.walk():
         if one is node:
@@ -219,11 +219,11 @@ def find_path(root: VerificationNode, node: VerificationNode) -> list[Verificati
 def find_prerequisites(
     root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
 ) -> list[VerificationNode]:
-    """The leaves on which checking ``node`` rests, each once.
+    """Return the leaves on which the check of ``node`` depends, each once.
 
     All below each extra prerequisite; and, at every level from the node up to the root, all below every critical
-    sibling, before or after it, and below every earlier sibling where the parent is sequential. ValueError for a node
-    that would rest on itself.
+    sibling, before or after it, and below every earlier sibling if the parent is sequential. ValueError for a node
+    that would depend on itself.
     """
     found = [leaf for one in extra for leaf in one.leaves()]
     path = find_path(root, node)
@@ -242,12 +242,12 @@ def find_prerequisites(
 def find_blocking(
     root: VerificationNode, node: VerificationNode, extra: Sequence[VerificationNode] = ()
 ) -> list[VerificationNode]:
-    """The prerequisites that are failed or skipped at this moment; one that was never checked blocks nothing."""
+    """Return the prerequisites that are failed or skipped at this moment; one that was never checked does not block."""
     return [leaf for leaf in find_prerequisites(root, node, extra) if leaf.status in BLOCKING]
 
 
 def compute_statistics(root: VerificationNode) -> dict[str, int]:
-    """``depth`` (0 for a root alone), ``total_nodes`` and ``leaf_nodes``."""
+    """Return ``depth`` (0 for a root alone), ``total_nodes`` and ``leaf_nodes``."""
     depth, level, total, leaves = -1, [root], 0, 0
     while level:
         depth += 1

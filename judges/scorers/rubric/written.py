@@ -1,7 +1,7 @@
 """A rubric without code: a tree of claims over the answer, cited pages, or the steps of a trajectory, as YAML.
 
-pass_score: 1.0             # optional: from which score it is a success
-about: screenshots          # optional: what claims are about that do not say it themselves
+pass_score: 1.0             # optional: the lowest score of a success
+about: screenshots          # optional: the default of claims without their own
 nodes:
   - claim: The list is sorted by price, lowest first.
     critical: true
@@ -47,13 +47,13 @@ CLAIM_KEYS = ("id", "claim", "critical", "about", "sources", "steps", "note", "k
 ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 URL = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 RANGE = re.compile(r"(\d{1,5})\s*(?:-|–|\.\.|to)\s*(\d{1,5})")
-MOST_STEPS = 100_000  # steps are counted up to here
+MOST_STEPS = 100_000  # the highest step number
 MOST_LISTED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``last``: the last so many. Otherwise ``numbers``, or from ``first`` to ``to`` with both; to None: to the end."""
+    """``last``: number of last steps. Otherwise ``numbers``, or ``first`` to ``to`` inclusive; None: to the end."""
 
     first: int = 0
     to: int | None = None
@@ -61,7 +61,7 @@ class Steps:
     numbers: tuple[int, ...] = ()
 
     def of(self, count: int) -> tuple[int, ...]:
-        """The numbers that a trajectory of ``count`` steps has of these, in order."""
+        """Return those of these step numbers that a trajectory of ``count`` steps has, in order."""
         if self.last:
             return tuple(range(max(0, count - self.last), count))
         if self.numbers:
@@ -105,9 +105,9 @@ def _parse_words(text: str) -> Steps | None:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A claim, which has ``about`` and no children, or a group, which has children and is about nothing itself.
+    """A claim, which has ``about`` and no children, or a group, which has children and no ``about``.
 
-    ``sources`` () of a claim about pages are all addresses that the answer cites. A claim that is ``critical`` and not
+    For a claim about pages, ``sources`` () means all addresses that the answer cites. A ``critical`` claim that is not
     true makes its parent 0. ``key_point`` is a key point's text, its number from 1, or "".
     """
 
@@ -128,7 +128,7 @@ class Node:
             yield from child.walk()
 
     def tree(self) -> dict[str, Any]:
-        """The node as JSON, as a judgment has it, before anything is judged."""
+        """Return the node as JSON in the form of a judgment, before anything is judged."""
         found: dict[str, Any] = {
             "id": self.id,
             "desc": self.text,
@@ -152,7 +152,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Rubric:
-    """``pass_score`` None leaves it to the judge from which score it is a success."""
+    """``pass_score`` is the lowest score of a success; None leaves it to the judge."""
 
     nodes: tuple[Node, ...]
     strategy: Strategy = "parallel"
@@ -166,12 +166,12 @@ class Rubric:
         return [node for node in self.walk() if node.about is not None]
 
     def tree(self) -> dict[str, Any]:
-        """The root as JSON, for a preview: what a judgment's tree looks like before anything is judged."""
+        """Return the root as JSON, for a preview: the tree of a judgment before anything is judged."""
         return Node("root", "The whole rubric", False, self.strategy, self.nodes).tree()
 
 
 def parse(text: str) -> Rubric:
-    """The rubric that ``text`` (YAML, or JSON) describes.
+    """Return the rubric that ``text`` (YAML, or JSON) describes.
 
     Raises FormatError with every problem that was found, its line in ``where``.
     """
@@ -207,7 +207,7 @@ class _RubricReader(DocumentReader):
     def _read_nodes(
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, *, critical: bool
     ) -> tuple[Node, ...]:
-        """The nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
+        """Return the nodes of a list; ``path`` are the numbers of the parents, ``critical`` is that of the parent."""
         if not isinstance(value, list) or not value:
             self.refuse(place, "nodes_missing", f"{place[-1]} must be a list of at least one claim or group")
             return ()
@@ -230,11 +230,11 @@ class _RubricReader(DocumentReader):
         if given is None:
             return None
         if "claim" in given and group:
-            self.refuse(place, "claim_and_group", "a node is either a claim or a group, not both")
+            self.refuse(place, "claim_and_group", "a node must be either a claim or a group, not both")
             return None
         identity = self._read_id(place, given) or ".".join(map(str, path))
         critical = self.read_flag((*place, "critical"), given.get("critical", parent_critical), parent_critical)
-        if parent_critical and not critical:  # as the published engine demands it
+        if parent_critical and not critical:  # as the published engine requires
             self.refuse((*place, "critical"), "critical", "everything below a critical group must be critical")
         about = self._read_about(place, given, about)
         if group:
@@ -289,7 +289,7 @@ class _RubricReader(DocumentReader):
             self.refuse(where, "not_a_text", f"{name} must be a text, and is {'missing' if value is None else 'empty'}")
             return ""
         if not isinstance(value, str):
-            self.refuse_type(where, "a text in quotation marks", value, "not_a_text")
+            self.refuse_type(where, "text in quotation marks", value, "not_a_text")
             return ""
         return self.read_text(where, value, longest).strip()
 
@@ -298,7 +298,7 @@ class _RubricReader(DocumentReader):
         if isinstance(value, bool) or not isinstance(value, int):
             return self._read_field(place, given, "key_point", LONGEST_KEY_POINT)
         if value < 1:
-            says = "key_point must be a key point's text, or its number from 1"
+            says = "key_point must be a key point's text, or its number, counted from 1"
             self.refuse((*place, "key_point"), "key_point", says)
         return value
 
@@ -307,7 +307,7 @@ class _RubricReader(DocumentReader):
         if value is None:
             return ""
         if not isinstance(value, str) or not ID.fullmatch(value) or value == "root":
-            says = "an id begins with a letter, has at most 60 letters, digits, - and _, and is not root"
+            says = "an id must begin with a letter, have at most 60 letters, digits, - and _, and not be root"
             self.refuse((*place, "id"), "id", says)
             return ""
         if value in self.ids:
@@ -352,7 +352,7 @@ HEAD = """\
 
 
 def write_from_key_points(task_text: str, key_points: tuple[str, ...] | list[str]) -> str:
-    """A first rubric, as YAML that `parse` takes: a critical claim for each key point; one of the task without any."""
+    """Return a first rubric as YAML for `parse`: a critical claim for each key point; without any, one for the task."""
     points = [found for point in key_points if (found := _cut(point, LONGEST_KEY_POINT))][:MOST_NODES]
     met = "The screenshots show that this requirement of the task was met:"
     nodes = [{"claim": f"{met} {point}", "critical": True, "key_point": point} for point in points]

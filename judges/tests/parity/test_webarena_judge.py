@@ -52,7 +52,7 @@ def test_an_answer_of_another_type_without_data_fails_task_107_and_says_why() ->
 
 def test_ids_that_the_package_does_not_have_are_unscored() -> None:
     assert "no task 99999" in judged("99999", RIGHT).unscored
-    assert "their ids are numbers" in judged("a7", RIGHT).unscored
+    assert "its task ids are numbers" in judged("a7", RIGHT).unscored
 
 
 def test_a_check_of_a_cookie_that_import_has_blanked_is_unscored_rather_than_a_failure() -> None:

@@ -1,9 +1,9 @@
-"""Multimodal-Mind2Web: rows, one for each step of a task as a person did it, into reference trajectories and tasks.
+"""Convert rows of Multimodal-Mind2Web, one for each step that a person did, to reference trajectories and tasks.
 
 A row has annotation_id, action_uid, website, domain, subdomain, confirmed_task, cleaned_html, operation,
 pos_candidates, neg_candidates, action_reprs, target_action_index, target_action_reprs, screenshot, and optionally
-split. raw_html is never read. Everything is streamed: rows of one task need not be neighbours, and memory does not grow
-with them.
+split. raw_html is never read. Rows are streamed: those of one task need not be adjacent, and memory does not grow with
+them.
 """
 
 from annotation.formats.external.multimodal_mind2web.converting import FORMAT, convert_rows, read_tasks

@@ -32,11 +32,11 @@ REQUIRED = (
 )  # fmt: skip
 COLUMNS = (*REQUIRED, "action_uid", "website", "domain", "subdomain", "split", "target_action_reprs", "screenshot")
 SPLIT = re.compile(r"(train|test_task|test_website|test_domain)(?![a-z])")
-MOST_PROBLEMS = 1_000  # of one file; the rest is counted
-MOST_BYTES = DEFAULT_LIMITS.total_bytes  # more than that no package may hold
+MOST_PROBLEMS = 1_000  # of one file; after that, one for each further task
+MOST_BYTES = DEFAULT_LIMITS.total_bytes  # the limit of every package
 
 SUFFIXES = {"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}
-LARGEST_PICTURE = 64 * 2**20  # bytes; what the store of screenshots takes, and pixels too
+LARGEST_PICTURE = 64 * 2**20  # bytes; like MOST_PIXELS, the limit of the image store
 MOST_PIXELS = 40_000_000
 DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,")
 PICTURE_FAILURES = (
@@ -46,11 +46,11 @@ PICTURE_FAILURES = (
 
 
 def convert_rows(path: Path, folder: Path, report: ImportReport, progress: Progress = lambda done, total: None) -> None:
-    """Write the tasks of the rows in ``path`` into ``folder``, as a package `webverdict-1`.
+    """Write the tasks of the rows in ``path`` into ``folder``, as a webverdict-1 package.
 
     An invalid row is reported with its number, and its whole task is rejected: without a hard step a task would look
     easier than it is. A step without a row is a warning, because the data set omits steps whose page could not be
-    rendered. A file that cannot be read to its end gives nothing. Raises OSError when the disk is full.
+    rendered. If the file cannot be read to its end, all tasks are removed. Raises OSError when the disk is full.
     """
     conversion = _Conversion(folder, report, SPLIT.match(path.name))
     try:
@@ -66,7 +66,7 @@ def convert_rows(path: Path, folder: Path, report: ImportReport, progress: Progr
 
 @dataclass(slots=True)
 class _Task:
-    """The data of a task that are needed until its last row."""
+    """The data of a task that are needed until the end of the file."""
 
     text: str
     kind: tuple[str, str, str]
@@ -108,7 +108,7 @@ class _Conversion:
         step = parse_step(values, image.size if image else None)
         task = self._find_task(step)
         if step.index in task.pictures:
-            raise RowError("duplicate_step", f"target_action_index {step.index} of this task was there before")
+            raise RowError("duplicate_step", f"target_action_index {step.index} of this task occurs twice")
         home = self.folder / task_id
         name = f"{step.index:04}{image.suffix}" if image else None
         if not task.refused:
@@ -125,17 +125,17 @@ class _Conversion:
             refused = task is not None
             task = self.tasks[step.task_id] = _Task(step.task, kind, step.actions, refused=refused)
         if task.text.split() != step.task.split():
-            raise RowError("task_text_differs", "confirmed_task is not that of the task's earlier rows")
+            raise RowError("task_text_differs", "confirmed_task differs from the task's earlier rows")
         if task.kind != kind:
-            raise RowError("task_differs", "website, domain or subdomain is not that of the task's earlier rows")
+            raise RowError("task_differs", "website, domain or subdomain differs from the task's earlier rows")
         if task.actions != step.actions:
-            raise RowError("actions_differ", "action_reprs is not that of the task's earlier rows")
+            raise RowError("actions_differ", "action_reprs differs from the task's earlier rows")
         return task
 
     def _write_file(self, path: Path, data: bytes) -> None:
         self.written += len(data)
         if self.written > MOST_BYTES:
-            says = f"The rows hold more than {MOST_BYTES:,} bytes of pages and pictures; split the file by tasks."
+            says = f"The rows have more than {MOST_BYTES:,} bytes of pages and screenshots; split the file by tasks."
             raise FormatError(Problem("package_too_large", says))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -145,7 +145,7 @@ class _Conversion:
         if self.listed <= MOST_PROBLEMS:
             self.report.reject(task_id, *problems)
         elif task_id not in self.report.rejected:
-            says = f"The {'task' if task_id else 'file'} has broken rows as well; the report has no room to list them."
+            says = f"The {'task' if task_id else 'file'} has further invalid rows; the report has no room to list them."
             self.report.reject(task_id, Problem("more_problems", says))
 
     def finish(self) -> None:
@@ -172,13 +172,13 @@ class _Conversion:
 
     def _warn(self, task_id: str, task: _Task, indices: list[int]) -> None:
         if missing := [str(index) for index in range(len(task.actions)) if index not in task.pictures]:
-            says = f"There is no row for {len(missing)} of {len(task.actions)} steps: {listing(missing)}."
+            says = f"{len(missing)} of {len(task.actions)} steps have no row: {listing(missing)}."
             self.report.warn(task_id, Problem("steps_missing", says))
         if bare := [str(index) for index in indices if task.pictures[index] is None]:
             self.report.warn(task_id, Problem("screenshot_missing", f"Steps without a screenshot: {listing(bare)}."))
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- screenshots ------------------------------------------------------------------------------------------------------
 
 
 class _Image(NamedTuple):
@@ -192,7 +192,7 @@ def _read_image(value: Any) -> _Image | None:
     data = _extract_bytes(value.get("bytes") if isinstance(value, Mapping) else value)
     if data is None:
         if isinstance(value, Mapping) and value.get("path"):
-            raise RowError("screenshot_not_embedded", "screenshot names a file, and has no bytes; embed the pictures")
+            raise RowError("screenshot_not_embedded", "screenshot is a file name without bytes; embed the images")
         return None
     if len(data) > LARGEST_PICTURE:
         raise RowError("screenshot_too_large", f"screenshot has more than {LARGEST_PICTURE:,} bytes")
@@ -201,12 +201,14 @@ def _read_image(value: Any) -> _Image | None:
             size, suffix = image.size, SUFFIXES[str(image.format)]
             if size[0] * size[1] > MOST_PIXELS:
                 raise RowError("screenshot_too_many_pixels", f"screenshot has more than {MOST_PIXELS:,} pixels")
-            image.draft("L", (max(1, size[0] // 8), max(1, size[1] // 8)))  # every byte is read, few pixels are made
+            image.draft("L", (max(1, size[0] // 8), max(1, size[1] // 8)))  # reads every byte, but decodes few pixels
             image.load()
     except RowError:
         raise
     except PICTURE_FAILURES as error:
-        raise RowError("screenshot_undecodable", "screenshot is no PNG, JPEG or WebP that can be decoded") from error
+        raise RowError(
+            "screenshot_undecodable", "screenshot is not a PNG, JPEG or WebP image that can be decoded"
+        ) from error
     return _Image(data, suffix, size)
 
 
@@ -219,7 +221,7 @@ def _extract_bytes(value: Any) -> bytes | None:
         try:
             return base64.b64decode(DATA_URL.sub("", value[:100], count=1) + value[100:], validate=True)
         except (binascii.Error, ValueError) as error:
-            raise RowError("screenshot_undecodable", "screenshot is no base64") from error
+            raise RowError("screenshot_undecodable", "screenshot is not valid base64") from error
     raise RowError("wrong_type", "screenshot must have bytes, or base64 in JSON Lines")
 
 
@@ -241,7 +243,7 @@ def read_tasks(path: Path, warnings: list[Problem]) -> Iterator[TaskRecord]:
             known[task.task_id] = task
             yield task
         elif known[task.task_id] != task:
-            says = f"the task {task.task_id} is not what its earlier rows say (text, website or number of actions)"
+            says = f"the task {task.task_id} differs from its earlier rows (text, website or number of actions)"
             raise FormatError(row_problem(row.number, "task_text_differs", says))
 
 
@@ -252,7 +254,7 @@ def _task(row: Row) -> TaskRecord | None:
     if says := task_id_problem(task_id):
         row.refuse("task_id_invalid", says.replace("task_id", "annotation_id"))
     if not isinstance(text, str) or not text.strip() or UNSTORABLE.search(text):
-        row.refuse("wrong_type", "confirmed_task must be text that can be stored")
+        row.refuse("wrong_type", "confirmed_task must be text without NUL characters and lone surrogates")
     if not isinstance(website, str) or len(website) > LONGEST["website"] or UNSTORABLE.search(website):
         row.refuse("wrong_type", f"website must be text of at most {LONGEST['website']} characters")
     if row.problems:
@@ -268,7 +270,7 @@ def _convert(package: Package, folder: Path, report: ImportReport, progress: Pro
 
 FORMAT = Format(
     name="multimodal-mind2web",
-    title="rows of Multimodal-Mind2Web",
+    title="rows from Multimodal-Mind2Web",
     files="one .parquet, .jsonl or .jsonl.gz file",
     recognise=lambda package: package.path.is_file() and is_rows(package.path),
     convert=_convert,

@@ -1,7 +1,7 @@
-"""Read rows of a parquet file in a process of its own: a file of some kB may unpack to any number of bytes.
+"""Read rows of a parquet file in a separate process: a file of some kB may unpack to any number of bytes.
 
-The library decides how much memory a batch takes, and the sizes stated in the file need not be true. So the process
-has a limit of memory, and ends where a row needs more. In memory are a few rows, never a column.
+The library decides how much memory a batch takes, and the sizes stated in the file may be false. So the process has a
+memory limit, and ends if a row needs more. Memory contains a few rows, never a column.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from annotation.records import Problem
 
 MIB = 2**20
 LONGEST_ROW = 64 * MIB  # bytes of a line of JSON, of a value in a parquet file
-ROWS_AT_ONCE = 4  # of a page of 300 kB, its candidates and an image: some MB
+ROWS_AT_ONCE = 4  # each has a page of 300 kB, its candidates and an image: some MB
 BUFFER = MIB  # bytes of a column that are read from the disk at once
 MOST_ITEMS = 1_000_000  # of a value; pages have some thousand candidates
 LARGEST_PART = 1024 * MIB  # unpacked bytes of one column in one row group
@@ -37,7 +37,7 @@ LENGTH = struct.Struct(">Q")
 ROOT = Path(__file__).parents[4]
 PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from {__name__} import serve; serve()"
 COMMAND = [sys.executable, "-I", "-B", "-X", "utf8", "-c", PROGRAM]
-# The system's own allocator, in one arena, which gives back what is large: others keep address space unused.
+# The system's allocator, in one arena, returns large blocks; other allocators keep unused address space.
 ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -70,7 +70,7 @@ def refusal(path: Path, code: str, says: str) -> FormatError:
 
 
 class ProcessEnded(Exception):
-    """The process ended before the file, as it does when it needs too much memory."""
+    """The process ended before the end of the file, for example because it needed too much memory."""
 
 
 def read_parquet(path: Path, columns: Collection[str], required: Collection[str], progress: Progress) -> Iterator[Row]:
@@ -96,7 +96,7 @@ def read_parquet(path: Path, columns: Collection[str], required: Collection[str]
                 else:
                     raise FormatError(*(Problem(*each) for each in content[0]))
         except ProcessEnded as error:
-            says = f"needs more than {MEMORY:,} bytes of memory to read, or is damaged; write it with shorter values"
+            says = f"needs more than {MEMORY:,} bytes of memory to read, or is damaged; use shorter values"
             raise refusal(path, "parquet_too_large", says) from error
         finally:
             process.kill()
@@ -112,7 +112,7 @@ def _receive(stream: IO[bytes]) -> tuple[Any, ...]:
         raise ProcessEnded
     try:
         return tuple(_decode(one) for one in json.loads(data))
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:  # a file has taken over the process
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:  # a hostile file may control the process
         raise ProcessEnded from error
 
 
@@ -129,7 +129,7 @@ def _encode(value: Any) -> Any:
         return {"object": {str(name): _encode(one) for name, one in value.items()}}
     if value is None or isinstance(value, str | int | float):
         return value
-    raise ValueError(f"{type(value)} is not known")
+    raise ValueError(f"the type {type(value)} is not supported")
 
 
 def _decode(value: Any) -> Any:
@@ -146,7 +146,7 @@ def _decode(value: Any) -> Any:
 
 
 def serve() -> None:
-    """Read the file that the arguments name, and write messages to the standard output."""
+    """Read the file in the command-line arguments, and write messages to standard output."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -182,15 +182,15 @@ def _send(*message: Any) -> None:
 
 @contextmanager
 def _open_parquet(path: Path) -> Iterator[Any]:
-    # The import takes a while.
+    # The import is slow.
     from pyarrow import ArrowException  # noqa: PLC0415
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
     try:
-        # Without buffer and with pre-buffering whole columns of a row group would be read into memory.
+        # Without the buffer, or with pre-buffering, whole columns of a row group would be read into memory.
         with ParquetFile(path, buffer_size=BUFFER, pre_buffer=False, memory_map=False) as file:
             yield file
-    except MemoryError:  # of Arrow too: the file is too large, not damaged
+    except MemoryError:  # Arrow raises it too: the file is too large, not damaged
         raise
     except (ArrowException, OSError, UnicodeDecodeError) as error:
         reason = printable(" ".join(str(error).split()), 200).rstrip(".")
@@ -234,14 +234,14 @@ def _read_row(batch: Any, place: int, number: int) -> Row:
         elif _has_too_many(value):
             row.refuse("value_too_long", f"{name} has more than {MOST_ITEMS:,} items")
         elif not _is_known(value):
-            row.refuse("value_unreadable", f"{name} has values of a kind that is not known")
+            row.refuse("value_unreadable", f"{name} has values of an unsupported type")
         else:
             row.values[name] = value
     return row
 
 
 def _has_too_many(value: Any) -> bool:
-    """Whether nested lists and objects have more than `MOST_ITEMS` items; nulls need no bytes in the file."""
+    """Return whether nested lists and objects have over `MOST_ITEMS` items; nulls need no bytes in the file."""
     waiting, count = [value], 0
     while waiting and count <= MOST_ITEMS:
         one = waiting.pop()

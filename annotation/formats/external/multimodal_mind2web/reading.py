@@ -1,4 +1,4 @@
-"""Read rows of a parquet file or of JSON Lines one by one; in memory are a few rows, never a column."""
+"""Read rows of a parquet file or of JSON Lines one by one. Memory contains a few rows, never a column."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from annotation.formats.registry import Progress
 
 MOST_ROWS = 200_000  # the whole data set has 14,193
 PARQUET, GZIP = b"PAR1", b"\x1f\x8b"
-BEGINNING = MIB  # bytes that tell the kind of a file
+BEGINNING = MIB  # bytes that identify the kind of a file
 READING_FAILURES = (OSError, EOFError, ValueError, zlib.error)
 
 
 def is_rows(path: Path) -> bool:
-    """Return whether the content of a file looks like rows of Multimodal-Mind2Web; uploads have no telling name.
+    """Return whether the content of a file looks like rows of Multimodal-Mind2Web; names of uploads do not show it.
 
     No other format is a plain gzip file, so a damaged one counts too: reading it reports the damage.
     """
@@ -67,7 +67,7 @@ def read_rows(
 
 @contextmanager
 def _open_lines(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Yield the unpacked stream, and the file below it, whose position is the progress."""
+    """Yield the unpacked stream, and the underlying file, whose position is the progress."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
         file.seek(0)

@@ -1,4 +1,4 @@
-"""Check the ground truth of one step of Multimodal-Mind2Web, and write it as a file beside a trajectory."""
+"""Check the ground truth of one step of Multimodal-Mind2Web, and serialise it as an attachment of a trajectory."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from annotation.records import Problem
 OPERATIONS = ("CLICK", "TYPE", "SELECT")
 MOST_CANDIDATES = 20_000
 MOST_ACTIONS = 1_000
-LONGEST_TEXT = 20_000  # characters of a text that is no page
+LONGEST_TEXT = 20_000  # characters of a text other than a page
 
 
 class RowError(ValueError):
-    """A value of a row is invalid; the message follows the number of the row."""
+    """A value of a row is invalid; the message is shown after the number of the row."""
 
     def __init__(self, code: str, says: str) -> None:
         super().__init__(says)
@@ -47,11 +47,11 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceStep:
-    """One step of a task as people did it.
+    """One step of a task that a person did.
 
     ``index`` is its place among all ``actions`` of the task, which may have more steps than the file has rows.
     ``positives`` are the correct candidates, ``negatives`` all others, each with tag, attributes and backend_node_id.
-    ``picture`` is width and height in pixels, None without one.
+    ``picture`` is the width and height of the screenshot in pixels, or None.
     """
 
     task_id: str
@@ -109,7 +109,7 @@ def _size(value: Any) -> tuple[int, int] | None:
 
 
 def parse_step(values: Mapping[str, Any], picture: tuple[int, int] | None = None) -> ReferenceStep:
-    """Return the step of a row, whose nested values are JSON texts or objects; raise RowError for the first fault."""
+    """Return the step of a row, whose nested values are JSON texts or objects; raise RowError for the first error."""
     actions = _texts(values, "action_reprs")
     index = _index(values.get("target_action_index"), len(actions))
     action = _text(values, "target_action_reprs", required=False)
@@ -130,7 +130,7 @@ def parse_step(values: Mapping[str, Any], picture: tuple[int, int] | None = None
 def _parse_operation(value: Any) -> Operation:
     """Return the operation of a JSON text or an object; raise RowError if it is unclear.
 
-    A click has no value, so a value beside it is dropped.
+    A click has no value, so its value is ignored.
     """
     operation = _parse(value, "operation")
     if not isinstance(operation, dict):
@@ -142,7 +142,7 @@ def _parse_operation(value: Any) -> Operation:
     if given is None and op == "CLICK":
         given = ""
     if not isinstance(given, str) or not isinstance(original or "", str):
-        raise RowError("operation_invalid", "operation has a value or original_op that is no text")
+        raise RowError("operation_invalid", "operation has a value or original_op that is not text")
     if op != "CLICK" and not given.strip():
         raise RowError("operation_invalid", f"operation has no value, which {op} needs")
     return Operation(op, "" if op == "CLICK" else given, original or "")
@@ -169,7 +169,7 @@ def _text(values: Mapping[str, Any], name: str, *, required: bool = True, longes
     if longest and len(value) > longest:
         raise RowError("text_too_long", f"{name} has {len(value):,} characters; the limit is {longest:,}")
     if UNSTORABLE.search(value):
-        says = f"{name} has a NUL character or half a surrogate pair, which cannot be stored"
+        says = f"{name} has a NUL character or a lone surrogate, which cannot be stored"
         raise RowError("text_unstorable", says)
     return value
 
@@ -212,13 +212,13 @@ def _candidates(values: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any]
 
 
 def _parse_at_once(found: list[Any], name: str) -> list[Any]:
-    """Parse hundreds of JSON texts as one, in a tenth of the time; return them unchanged if that fails."""
+    """Parse hundreds of JSON texts as one list, in a tenth of the time; return them unchanged if that fails."""
     if not found or not all(isinstance(one, str) for one in found):
         return found
     try:
         parsed = parse_json(f"[{','.join(found)}]".encode("utf-8", "surrogatepass"), name)
     except FormatError:
-        return found  # one by one, each with its own message
+        return found  # the caller parses each alone, with its own message
     return parsed if isinstance(parsed, list) and len(parsed) == len(found) else found
 
 
