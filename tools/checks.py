@@ -3,7 +3,7 @@
 Two steps run at a time, and the output of each appears when it ends. A failed step does not stop the others. The exit
 code is 1 when anything failed.
 
-- `make check` leaves out tests that need a database or a browser or take seconds.
+- `make check` leaves out tests that need a database or a browser, take seconds, or start servers (config and bench).
 - `make test` tries at most 200 examples in a property test, repeats on PostgreSQL the tests that depend on the engine,
   and runs parity only if the last 50 commits changed something that it tests; the output says so.
 - `make test-long` tries all examples, repeats every test that may query the database, and always runs parity. CI
@@ -38,7 +38,7 @@ PROFILE_VARIABLES = re.compile(
 # Not a secret: long and varied enough for `check --deploy`.
 EXAMPLE_KEY = "an example key of the checks, never used to serve: 0123456789 abcdefghijklmnopqrstuvwxyz"
 PRODUCTION = {"SECRET_KEY": EXAMPLE_KEY, "ALLOWED_HOSTS": "webverdict.example.org"}
-# In small portions: the tests in a browser come last and are slow, and one process would run the last of them alone.
+# Small chunks: browser tests run last and are slow, and with large chunks one process would run the last ones alone.
 TESTS = ["-m", "pytest", "--numprocesses", "2", "--maxschedchunk", "4"]
 WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 RECENT = "HEAD~50"  # a rarely run test runs if the files that it tests differ from those of this commit
@@ -79,7 +79,7 @@ class Outcome:
 
 
 def _on_postgresql(*folders: str) -> Step:
-    # What the database or the broker has no part in ran already, and so did everything in a browser.
+    # Tests without database or broker ran already, and so did all tests in a browser.
     left_out = ["config/tests/test_embedded.py", "config/tests/test_settings.py"]
     return Step(
         f"PostgreSQL: {' and '.join(folders)}",
@@ -90,7 +90,7 @@ def _on_postgresql(*folders: str) -> Step:
     )
 
 
-# Two run at a time. The first takes longest; the others begin while it runs.
+# Two run at a time. The first takes longest; the others run meanwhile.
 STEPS = [
     Step("tests on SQLite", TESTS, quick=False),
     Step("lint", ["ruff", "check", "."]),
@@ -113,7 +113,7 @@ STEPS = [
     ),
     _on_postgresql("annotation", "judges"),
     _on_postgresql("evaluations", "config"),
-    # The optional extra, in an environment of its own; elsewhere these tests are left out.
+    # The optional extra has its own environment; other environments skip these tests.
     Step(
         "parity with webarena-verified",
         ["-m", "pytest", "judges/tests/parity"],
@@ -122,7 +122,11 @@ STEPS = [
         tested=PARITY_TESTS,
     ),
 ]
-PURE = Step("tests without a database", [*TESTS, "-m", "not servers and not once and not browser and not slow"])
+# The tests of config and bench start servers, workers or environments of their own.
+PURE = Step(
+    "tests without a database",
+    [*TESTS, "-m", "not servers and not once and not browser and not slow", "annotation", "evaluations", "judges"],
+)
 PRINTING = Lock()
 
 
@@ -179,7 +183,7 @@ def _run(step: Step, data: Path) -> Outcome:
     if step.tested and not _changed(step.tested):
         return Outcome(skipped="left to `make test-long`: what it tests did not change in the last 50 commits")
     if reason := _missing(step):
-        # A run that is meant to prove everything must not pass by leaving this out.
+        # CI must run everything, so a skipped step fails there.
         return Outcome(failed=int(_in_ci()), skipped=reason)
     environment = {name: value for name, value in os.environ.items() if not PROFILE_VARIABLES.fullmatch(name)}
     environment |= {"WEBVERDICT_DATA": str(data), **step.environment}
@@ -211,7 +215,7 @@ def _command(step: Step) -> list[str]:
 
 
 def _count(output: str) -> Outcome | None:
-    """Return the numbers of pytest's closing line, if there is one."""
+    """Return the numbers of pytest's last line, or None without such a line."""
     closing = None
     for line in output.splitlines():
         if re.search(r"\d+ (passed|failed|errors?|skipped|deselected)\b.* in [\d.]+s", line):
@@ -223,7 +227,7 @@ def _count(output: str) -> Outcome | None:
 
 
 def _missing(step: Step) -> str:
-    """Why a step cannot be run here, "" where it can."""
+    """Return why a step cannot run here, or "" if it can."""
     if step.python and not step.python.exists():
         return "the extra is not installed: config/install.sh parity does it"
     if step.of_machine and not shutil.which(step.command[0]):

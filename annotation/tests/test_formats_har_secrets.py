@@ -172,6 +172,7 @@ def test_bodies_beyond_the_budget_of_a_trace_or_with_too_many_tags_are_left_out(
     assert ["text" in content for content in contents] == [True, False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["<input " + "a" * 19_990, "<input ", '"', "\\"])
 def test_a_long_text_made_to_be_slow_is_not(text):
     data = har_of(entry(content=body(text * (4 * MIB // len(text)), "text/html")))

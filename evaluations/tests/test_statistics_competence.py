@@ -94,6 +94,7 @@ def small_set(seed: int):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [range(25), PLATEAUS])
 def test_estimates_that_settled_are_those_of_plain_steps_without_end(seeds):
     settled = 0

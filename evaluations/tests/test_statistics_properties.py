@@ -65,6 +65,7 @@ def is_clean(measure: Measure) -> bool:
     )
 
 
+@pytest.mark.slow
 @every_coefficient
 @some
 @given(tables(), st.randoms(use_true_random=False))

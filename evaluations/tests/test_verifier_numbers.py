@@ -39,6 +39,7 @@ def equal(measure: Measure, value: float | None) -> bool:
     return abs(measure.value - value) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COEFFICIENTS)
 @given(items=labels_of_items)
 @some

@@ -52,6 +52,7 @@ def test_the_bounds_leave_out_what_is_rare_on_either_side():
         assert sum(chance[most + 1 :]) <= rare < sum(chance[most:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("items", [3, 8, 30, 300])
 def test_every_honest_interval_of_agreement_is_taken(items):
     for seed in range(8):
@@ -66,6 +67,7 @@ def test_every_honest_interval_of_agreement_is_taken(items):
                 assert fits(ends, found.low, found.high), (seed, items, found, ends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [4, 30, 400])
 def test_every_honest_interval_of_a_judge_is_taken(size):
     for seed in range(16):

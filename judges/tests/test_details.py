@@ -256,6 +256,7 @@ SHAPED = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(kind=st.sampled_from(KINDS), details=st.dictionaries(st.sampled_from(KNOWN), SHAPED, max_size=8))
 def test_malformed_details_are_read_as_far_as_they_go(kind: str, details: dict[str, Any]) -> None:

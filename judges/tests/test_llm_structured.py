@@ -110,6 +110,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["schema", "tool"])
 @pytest.mark.parametrize(("said", "problem"), BROKEN.values(), ids=BROKEN.keys())
 def test_an_answer_that_does_not_fit_is_repaired_once(
@@ -128,6 +129,7 @@ def test_an_answer_that_does_not_fit_is_repaired_once(
     assert '"maximum": 5' in second["messages"][3]["content"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["schema", "tool"])
 @pytest.mark.parametrize(("said", "problem"), BROKEN.values(), ids=BROKEN.keys())
 def test_an_answer_that_stays_broken_keeps_its_text_and_says_what_is_wrong(

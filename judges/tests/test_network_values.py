@@ -262,6 +262,7 @@ def test_a_number_is_itself_with_and_without_groups(value):
     assert scalars.parse_number(f"{value:,}".replace(",", " ").replace(".", ",")) == value
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.recursive(

@@ -300,6 +300,7 @@ def test_no_bytes_break_the_decoder(noise, at):
     pictures.convert_for_model(whole[:at] + noise + whole[at:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after"),
     [
