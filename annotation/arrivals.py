@@ -126,9 +126,8 @@ def supervise(arrival: Arrival) -> Iterator[None]:
     """
     if arrival.tries > MOST_TRIES:
         message = (
-            f"{MOST_TRIES} workers started to read it and stopped without an error message. It may need "
-            f"more memory than a worker has. Use the command {arrival.command}, or ask the operator of "
-            "this server."
+            f"{MOST_TRIES} workers started to read it and stopped without an error message. It may need more memory "
+            f"than a worker has. Use the command {arrival.command}, or ask the operator of this server."
         )
         raise ArrivalFailed("import_given_up", message)
     try:

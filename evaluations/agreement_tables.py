@@ -180,9 +180,8 @@ def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Tab
     )
     flatters = "The final verdict depends partly on the label itself, so “same as final” is too high for everyone. "
     note = (
-        "Competence and trust treat the majority as the truth: a person who alone applies the protocol "
-        "correctly looks bad. They are estimated for groups of at least three people who share "
-        "trajectories."
+        "Competence and trust treat the majority as the truth: a person who alone applies the protocol correctly looks "
+        "bad. They are estimated for groups of at least three people who share trajectories."
     )
     return tabulate("annotators", "Each annotator", columns, annotators, flatters + note if reviewed else note)
 
@@ -224,9 +223,8 @@ QA_COLUMNS = (
         "Expected missed",
         "number",
         (
-            "Expected number of the other unchecked trajectories that an adjudicator would decide "
-            "differently: the sum, over draws, of the error rate of the draw times its unchecked "
-            "trajectories."
+            "Expected number of the other unchecked trajectories that an adjudicator would decide differently: the "
+            "sum, over draws, of the error rate of the draw times its unchecked trajectories."
         ),
         "expected_missed",
     ),

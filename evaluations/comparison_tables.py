@@ -260,10 +260,9 @@ def verdict_name(verdict: Verdict | None) -> str:
 
 def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
     note = (
-        "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label "
-        "contributes to its final verdict, so these figures are too high. They are no upper bound: a "
-        "judge can score higher if adjudicators overturned unanimous labels. The intervals of all people "
-        "are drawn by task."
+        "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label contributes to "
+        "its final verdict, so these figures are too high. They are no upper bound: a judge can score higher if "
+        "adjudicators overturned unanimous labels. The intervals of all people are drawn by task."
     )
     return tabulate("ceiling", "The human ceiling", _columns("Annotator", rules), rows, note)
 
@@ -284,10 +283,9 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Agree with each other", "rate", of="same"),
     ]
     note = (
-        "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a "
-        "task, whole tasks are swapped between the two judges instead. p values are not corrected for "
-        f"the number of pairs. At most {MOST_JUDGES} judges, those with the highest agreement, are "
-        "compared with each other."
+        "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
+        "are swapped between the two judges instead. p values are not corrected for the number of pairs. At most "
+        f"{MOST_JUDGES} judges, those with the highest agreement, are compared with each other."
     )
     return tabulate("versus", "Judge against judge", columns, found, note)
 

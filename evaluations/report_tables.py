@@ -160,9 +160,8 @@ def judges(found: Judges) -> Table:
     lines = [(CEILING, row) for row in found.people if row.name == PEOPLE]
     lines += [(each.name, row) for each in found.judges for row in each.comparison.overall]
     note = (
-        "People: blind labels compared with final verdicts. Each label contributes to its final verdict, "
-        "so these figures are too high. A judge can still score higher if adjudicators overturned "
-        "unanimous labels."
+        "People: blind labels compared with final verdicts. Each label contributes to its final verdict, so these "
+        "figures are too high. A judge can still score higher if adjudicators overturned unanimous labels."
     )
     return tabulate("judges", "Judges against people", columns, lines, note)
 

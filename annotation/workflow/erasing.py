@@ -34,9 +34,8 @@ class LastMaintainer(Conflict):
         listed = ", ".join(map(str, submissions))
         what = "submission" if len(submissions) == 1 else "submissions"
         super().__init__(
-            f"Nobody else maintains the open {what} {listed}. After this, only the operator could add "
-            "people, settle reports or freeze there. Nothing was erased: make another person a "
-            "maintainer first, or accept that."
+            f"Nobody else maintains the open {what} {listed}. After this, only the operator could add people, settle "
+            "reports or freeze there. Nothing was erased: make another person a maintainer first, or accept that."
         )
 
 
@@ -230,9 +229,8 @@ class NamedInTexts(Conflict):
         self.found = found
         where = "; ".join(each.describe(whole) for each in found)
         super().__init__(
-            f"These texts will remain and name this person: {where}. After the erasure nobody can search "
-            "for the name, so bundles will contain these texts without a warning. Nothing was erased: "
-            "accept the texts first."
+            f"These texts will remain and name this person: {where}. After the erasure nobody can search for the name, "
+            "so bundles will contain these texts without a warning. Nothing was erased: accept the texts first."
         )
 
 

@@ -227,9 +227,8 @@ class Comparison:
     decided_after_network_evidence: Annotated[
         int,
         (
-            "Cases that an adjudicator decided after opening the network evidence, which judges of the "
-            "scorer network-trace use too: for these cases the two are not independent. 0 for judges of "
-            "other scorers."
+            "Cases that an adjudicator decided after opening the network evidence, which judges of the scorer "
+            "network-trace use too: for these cases the two are not independent. 0 for judges of other scorers."
         ),
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0

@@ -113,7 +113,7 @@ def test_outcomes_have_names_that_hold_for_any_number_of_labels() -> None:
 def test_agreement_by_failure_type_has_no_coefficient_and_says_why() -> None:
     found = table("by-failure-type")
     assert [column.name for column in found.columns[4:]] == ["Raw agreement"]
-    assert "chosen by what was said" in found.note
+    assert "chosen by their labels" in found.note
     assert "Krippendorff alpha" in [column.name for column in table("by-level").columns]
 
 
@@ -219,7 +219,7 @@ def test_no_miss_at_all_is_zero_with_its_interval() -> None:
 
 def test_without_a_spot_check_nothing_is_extrapolated() -> None:
     says = said(180, Measure.missing("no spot check was drawn"))
-    assert "it cannot be said" in says
+    assert "cannot be estimated" in says
     assert "no spot check was drawn" in says
 
 

@@ -90,7 +90,7 @@ def test_people_json_has_everybody_once_in_the_role_they_were_given() -> None:
 
     says = tampered.failed()["roles"]
     assert "people.json has A1 twice" in says
-    assert "A1 is adjudicator, and no adjudicator is called so" in says
+    assert "A1 is adjudicator, which is not a pseudonym of adjudicator" in says
 
 
 def test_the_role_of_people_json_is_the_one_of_the_event() -> None:
@@ -111,7 +111,7 @@ def test_who_has_left_does_nothing_more() -> None:
     tampered = hand_made()
     tampered.add(tampered.event("label_submitted"), "member_deactivated", "M1", member="A2")
 
-    assert "is by A2, who is no active member then" in tampered.failed()["complete_record"]
+    assert "is by A2, who was not an active member then" in tampered.failed()["complete_record"]
 
 
 def test_everybody_may_leave_by_themselves() -> None:
@@ -132,7 +132,7 @@ def test_no_label_is_made_after_the_judges_were_shown() -> None:
 
     failed = tampered.failed()["blind_order"]
     assert "A2 was shown judgments of task_a before labelling it" in failed
-    assert f"(event #{submitted['sequence']}) was made after they were shown what judges say" in failed
+    assert f"(event #{submitted['sequence']}) was created after they were shown judgments" in failed
     assert "while the second stage was off" in failed
 
 
@@ -170,7 +170,7 @@ def test_no_label_is_made_once_an_adjudicator_has_opened_the_trajectory(task_id:
 
     failed = tampered.failed()["fixed_labels"]
     assert f"The label of A3 on {task_id}" in failed
-    assert "was created after an adjudicator had opened the trajectory" in failed
+    assert "was created after an adjudicator had opened it" in failed
     assert "was opened for adjudication before it had all its labels" in failed
 
 
@@ -190,7 +190,7 @@ def test_an_opening_that_was_left_again_fixes_labels_too() -> None:
     tampered.move(opened, before)
     tampered.add(opened, "adjudication_left", "Q1", task_id="task_b", revision=1)
 
-    assert "was created after an adjudicator had opened the trajectory" in tampered.failed()["fixed_labels"]
+    assert "was created after an adjudicator had opened it" in tampered.failed()["fixed_labels"]
 
 
 def test_times_of_rows_tell_of_a_label_after_the_adjudication_too() -> None:

@@ -94,7 +94,7 @@ def test_a_bundle_without_events_has_no_chain() -> None:
     tampered = hand_made()
     tampered.events.clear()
 
-    assert "There is no event" in chain_says(tampered)
+    assert "There are no events" in chain_says(tampered)
 
 
 def test_a_label_that_was_changed_has_no_event() -> None:
@@ -203,7 +203,7 @@ UNLIKELY: dict[str, tuple[str, str, dict[str, Any]]] = {
     "they have no slot of it": ("flagged", "Q1", {"task_id": "task_a", "note": ""}),
     "it has no reason": ("reopened", "M1", {"task_id": "task_a", "reason": " "}),
     "they were shown nothing": ("informed_decided", "A1", {"task_id": "task_a", "slot": 1, "informed": "0" * 64}),
-    "which cannot be": ("member_added", "M1", {"member": "A1", "role": "annotator"}),
+    "which is impossible": ("member_added", "M1", {"member": "A1", "role": "annotator"}),
     "which earlier work depends on": ("configured", "M1", {"required_labels": [3, 3]}),
     "The import is not the first event": ("imported", "", {}),
 }
@@ -254,7 +254,7 @@ def test_no_row_is_of_a_task_without_a_trajectory() -> None:
     tampered = hand_made()
     tampered.bundle.draws[0]["facts"]["population"].append("task_z")
 
-    assert "draws.jsonl names task_z, of which there is no trajectory" in tampered.failed()["complete_record"]
+    assert "draws.jsonl names task_z, which has no trajectory" in tampered.failed()["complete_record"]
 
 
 def test_an_adjudication_states_the_labels_that_there_were_and_what_it_changed() -> None:
@@ -271,7 +271,7 @@ def test_the_settings_are_those_that_the_events_come_to() -> None:
     tampered = hand_made()
     tampered.add(tampered.event("member_added"), "configured", "M1", second_stage=[False, True])
 
-    assert "another second_stage than the events come to" in tampered.failed()["complete_record"]
+    assert "another second_stage than the events" in tampered.failed()["complete_record"]
 
 
 def test_each_change_of_a_setting_goes_on_from_the_one_before() -> None:
@@ -300,7 +300,7 @@ def test_nobody_is_left_out_of_the_people() -> None:
     tampered = hand_made()
     tampered.bundle.people.pop()
 
-    assert "is not in people.json" in tampered.failed()["complete_record"]
+    assert "is missing from people.json" in tampered.failed()["complete_record"]
 
 
 def test_nobody_is_among_the_people_whom_no_event_adds() -> None:

@@ -78,7 +78,7 @@ def swapped(field: str) -> list[Entry]:
 def test_two_files_that_unzip_would_write_in_each_others_place_are_refused(field: str, refusal: Refusal) -> None:
     says = refusal(*swapped(field))
     assert says.startswith(
-        "reports/report.html has the extra field 0x7075 in the zip, which can make other programs read another"
+        "reports/report.html has the extra field 0x7075 in the zip, by which others may read another"
     )
     assert says.endswith("; unpack the zip and create it again, with no more than names and times.")
 

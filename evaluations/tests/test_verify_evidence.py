@@ -153,7 +153,7 @@ def test_a_retired_key_is_noted_in_the_sentence(entries: dict[str, bytes], check
 def test_a_signature_by_somebody_else_is_found(entries: dict[str, bytes], checked: Checked) -> None:
     findings = checked(signed(entries, OTHER), keys=KEYS)
     assert failing(findings) == ["signature"]
-    assert "not among the 2 given keys" in findings["signature"].says
+    assert "not one of the 2 given keys" in findings["signature"].says
 
 
 @pytest.mark.parametrize(

@@ -156,9 +156,8 @@ def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str
         yield noted("anchors", says, _places(line["sequence"] for line in left))
     if beyond:  # the end of the chain may have been left out, or the bundle is older
         says = (
-            f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event "
-            f"{len(bundle.events) - 1}: it was created earlier, or its end was left out. Ask for a new "
-            "one."
+            f"Event {beyond[-1]['sequence']} was published, and the bundle ends with event {len(bundle.events) - 1}: "
+            "it was created earlier, or its end was left out. Ask for a new one."
         )
         yield noted("anchors", says, _places(line["sequence"] for line in beyond))
 
@@ -178,9 +177,8 @@ def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
     others = plural(chains, "other chain that was", "other chains that were")
     by_key = f" They have {others} published by a key that is known here." if chains else ""
     says = (
-        f"None of {plural(given, 'given head')} belongs to this chain: it was never published there, or "
-        f"it was rewritten from its first event.{by_key} If you know the chain id from an early stage, "
-        "give it (--chain)."
+        f"None of {plural(given, 'given head')} belongs to this chain: it was never published there, or it was "
+        f"rewritten from its first event.{by_key} If you know the chain id from an early stage, give it (--chain)."
     )
     return noted("anchors", says)
 

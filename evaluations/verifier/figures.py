@@ -290,10 +290,7 @@ def _judged_in_no_run(bundle: Bundle) -> Violations:
     runs = {line["run"]: (f"{line['judge']}@{line['version']}", line["fingerprint"]) for line in bundle.runs or []}
     for line in bundle.judgments or []:
         if runs.get(line["run"]) != (line["judge"], line["fingerprint"]):
-            yield (
-                f"{line['task_id']} was judged in run {line['run']}, which is not a run of that judge",
-                line["task_id"],
-            )
+            yield f"{line['task_id']} was judged in run {line['run']}, not a run of that judge", line["task_id"]
 
 
 def _miscounted(bundle: Bundle) -> list[Violation]:

@@ -107,9 +107,7 @@ def _walk_folder(root: str, inside: str, depth: int = 0) -> Iterator[tuple[str, 
             elif entry.is_file(follow_symlinks=False):
                 yield name, entry.stat(follow_symlinks=False).st_size
             else:
-                raise Refused(
-                    f"{escape(name, 200)} is a symbolic link or a special file; replace it with the file itself."
-                )
+                raise Refused(f"{escape(name, 200)} is not a regular file; replace a link with its file.")
 
 
 def _read_pieces(root: str, name: str, size: int) -> Iterator[bytes]:
@@ -118,9 +116,7 @@ def _read_pieces(root: str, name: str, size: int) -> Iterator[bytes]:
     with os.fdopen(handle, "rb") as file:
         read = 0
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise Refused(
-                f"{escape(name, 200)} is no longer a regular file; do not change the folder during the check."
-            )
+            raise Refused(f"{escape(name, 200)} was replaced; do not change the folder during the check.")
         while piece := file.read(AT_ONCE):
             read += len(piece)
             if read > size:
@@ -266,9 +262,7 @@ def _read_end(file: IO[bytes], size: int) -> tuple[int, int, int]:
     if disk or disk_of or here != count:
         raise Refused("The zip is a part of several; use one whole file.")
     if at + length != end or count * CENTRAL.size > length:
-        raise Refused(
-            "The zip's directory is not where its end record says; the file is damaged or something was added."
-        )
+        raise Refused("The zip's directory is not at its stated place; the file is damaged.")
     return count, length, at
 
 
@@ -337,10 +331,7 @@ def _read_zip64_field(extra: bytes, name: str) -> bytes:
         if kind in fields or 4 + length > len(extra):
             raise _refuse(name, f"has extra fields in the zip that are doubled or cut off; {AGAIN}")
         if length > HARMLESS.get(kind, -1):
-            says = (
-                f"has the extra field 0x{kind:04x} in the zip, which can make other programs read another "
-                "name or content"
-            )
+            says = f"has the extra field 0x{kind:04x} in the zip, by which others may read another name or content"
             raise _refuse(name, f"{says}; {AGAIN}, with no more than names and times")
         fields[kind], extra = extra[4 : 4 + length], extra[4 + length :]
     return fields.get(ZIP64, b"")

@@ -260,10 +260,7 @@ def _practice(history: History) -> Violations:
         elif mark is None or moment.payload.get("pass_mark") != mark:
             yield f"Event {place} uses another pass mark than the one set at that time.", place
         elif right < math.ceil(mark * of - 1e-9):  # 3 of 5 is 60 percent, despite float rounding
-            yield (
-                (f"By event {place}, {show(moment.actor)} passed with {right} of {of}, which is below the pass mark."),
-                place,
-            )
+            yield f"By event {place}, {show(moment.actor)} passed with only {right} of {of}.", place
 
 
 def _settings(bundle: Bundle, history: History) -> Violations:

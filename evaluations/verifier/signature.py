@@ -61,9 +61,7 @@ def signature_finding(
         return noted("signature", says)
     known = next((key for key in keys if key["public_key"] == document["public_key"]), None)
     if known is None:
-        return _unsigned(
-            f"Signed by key {key_id}, which is not among the {len(keys)} given keys: another party signed."
-        )
+        return _unsigned(f"Signed by key {key_id}, not one of the {len(keys)} given keys: another party signed.")
     return judge_known_key(f"Signed by key {key_id}, which is among the given keys", known, last_event)
 
 

@@ -115,9 +115,7 @@ def fixed_labels_claim(bundle: Bundle, history: History) -> Finding:
     violations = []
     for moment in history.of(*LABELLING):
         if moment.before is not None and moment.before.was_opened:
-            violations.append(
-                (f"{_whose_label(moment)} was created after an adjudicator had opened the trajectory.", moment.place)
-            )
+            violations.append((f"{_whose_label(moment)} was created after an adjudicator had opened it.", moment.place))
         if moment.before is not None and moment.before.was_drawn_over:
             violations.append((f"{_whose_label(moment)} was created after a draw over its labels.", moment.place))
         if moment.frozen:

@@ -125,9 +125,8 @@ def _report_missing(keys: list[str], texts: list[Text]) -> Problem:
 
 def _report_twice(key: str, first: Text, second: Text) -> Problem:
     message = (
-        f"{key} occurs twice: {first.name} ({first.file}, line {first.line}) and {second.name} "
-        f"({second.file}, line {second.line}). Give only one file, or choose by a mapping: "
-        f"{key}={first.name}."
+        f"{key} occurs twice: {first.name} ({first.file}, line {first.line}) and {second.name} ({second.file}, line "
+        f"{second.line}). Give only one file, or choose by a mapping: {key}={first.name}."
     )
     return Problem("prompt_twice", message, key)
 

@@ -40,9 +40,8 @@ from judges.scorers.network_trace.model import (
 
 PACKAGE = "webarena_verified"
 NOT_INSTALLED = (
-    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh "
-    "parity creates .venv-webarena. Run the web server and the judge workers from it "
-    "(docs/judges-network-trace.md)."
+    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh parity creates "
+    ".venv-webarena. Run the web server and the judge workers from it (docs/judges-network-trace.md)."
 )
 OUTCOMES = {"success": PASS, "failure": FAIL}
 COMPARED = ("headers", "query_params", "post_data", "response_content", "response_cookies")

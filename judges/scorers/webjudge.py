@@ -34,9 +34,8 @@ class WebJudgeParameters:
         default="default",
         metadata={
             "help": (
-                "default: structured answers, and unscored if a reply is unclear. upstream: prompts and "
-                "replies as in the published code, including its faults, for figures that can be compared "
-                "with published ones."
+                "default: structured answers, and unscored if a reply is unclear. upstream: prompts and replies as in "
+                "the published code, including its faults, for figures that can be compared with published ones."
             )
         },
     )

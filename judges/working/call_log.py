@@ -84,9 +84,8 @@ class ItemCallLog:
             budget.owe(-cost if cost else None)
         if cost is None and row.reply is not None and not row.error:
             raise BudgetSpent(
-                "The endpoint does not report its token usage, or the model no longer has a price, so no "
-                "budget can be kept. Start a run without a budget, or set the prices of the model and "
-                "resume."
+                "The endpoint does not report its token usage, or the model no longer has a price, so no budget can be "
+                "kept. Start a run without a budget, or set the prices of the model and resume."
             )
 
     def _build_row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:

@@ -29,9 +29,8 @@ ITEMS_EACH = 25  # items for each worker that is called
 MOST_WORKERS = 16  # workers that are called for one run
 MOST_LOST = 10  # attempts; an item fails if its worker is lost after this number
 LOST_TOO_OFTEN = (
-    f"It was started {MOST_LOST} times, and the last worker with it stopped responding. It may crash "
-    "workers, or another item that they had at the same time does. Check their logs and their memory "
-    "before you retry."
+    f"It was started {MOST_LOST} times, and the last worker with it stopped responding. It may crash workers, or "
+    "another item that they had at the same time does. Check their logs and their memory before you retry."
 )
 MOST_SILENCES = 10  # longest pause between two calls for workers of a run, in JUDGE_SILENCE_SECONDS
 OPEN = Q(done_at__isnull=True, failed_at__isnull=True)

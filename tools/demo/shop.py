@@ -226,9 +226,8 @@ def _product(request: Request, product: Product) -> Reply:
         f'<p class="price">${product.price:,}</p><p class="small {"in" if product.stock else "out"}">{stock} · '
         f"{'free shipping' if product.free_shipping else 'shipping $6'}</p>"
         f'<form method="post" action="/cart/add"><input type="hidden" name="product" value="{product.slug}">'
-        f"{button}</form>"
-        "<ul><li>Ships tomorrow when ordered before 4 pm</li><li>30 days to return it, no questions</li>"
-        "<li>Repairs in our own workshop</li></ul></div></div>"
+        f"{button}</form><ul><li>Ships tomorrow when ordered before 4 pm</li><li>30 days to return it, no "
+        "questions</li><li>Repairs in our own workshop</li></ul></div></div>"
         f'<section class="block"><h2>About this product</h2><p>{escape(product.name)} by {escape(product.brand)}, '
         f"on sale since {product.released:%B %Y}. Tested by our own people for two weeks before we list it.</p>"
         "</section>"
@@ -275,8 +274,7 @@ def _checkout(request: Request, problem: str = "") -> Reply:
         f"{choice('radio', 'pay', 'card', 'Credit card', checked=True)}"
         f"{choice('radio', 'pay', 'invoice', 'Pay by invoice')}"
         f'<h2>Your order</h2><div class="summary">{summary}<p class="total">Total <b>${_total(request):,}</b></p>'
-        "</div>"
-        "<button>Place order</button></div></form>"
+        "</div><button>Place order</button></div></form>"
     )
     return _page(request, "Checkout", main)
 

@@ -99,9 +99,8 @@ def _choose_agent(package: Package, report: ImportReport, agent: str) -> str | N
     if len(asked) == 1:
         return asked[0]
     says = (
-        "The package has answers of several agents: "
-        f"{listing([above or 'one without a folder' for above in agents])}. Import one agent at a time: "
-        "enter the name of its folder as the agent's name."
+        f"The package has answers of several agents: {listing([above or 'one without a folder' for above in agents])}. "
+        "Import one agent at a time: enter the name of its folder as the agent's name."
     )
     report.reject(PACKAGE, Problem("several_agents", says, "agent"))
     return None
