@@ -47,7 +47,7 @@ def in_ci() -> bool:
 
 
 def examples(most: int, usual: int = 200) -> int:
-    """Return how many examples a test tries: ``most`` in `make test-long`, elsewhere at most ``usual``."""
+    """Return how many examples a test tries: ``most`` if `tools.checks` says so, elsewhere at most ``usual``."""
     return most if os.environ.get("LONG_TESTS") else min(most, usual)
 
 
@@ -124,7 +124,7 @@ def _mark_engine(item: pytest.Item, named: set[str]) -> None:
         return
     item.add_marker(pytest.mark.servers)
     module, function = item.nodeid.split("::")[0], item.nodeid.split("[")[0]
-    if of_engine or commits or module in named or function in named or os.environ.get("LONG_TESTS"):
+    if of_engine or commits or module in named or function in named or os.environ.get("LONG_TESTS") == "1":
         item.add_marker(pytest.mark.repeated)
 
 

@@ -95,13 +95,6 @@ def test_checks_run_the_steps_of_their_mode(monkeypatch, arguments, expected):
     assert steps_of(monkeypatch, arguments) == expected
 
 
-@pytest.mark.parametrize(("changed", "long"), [(True, "1"), (False, None)])
-def test_ci_tries_all_examples_where_what_they_test_has_changed(monkeypatch, changed, long):
-    monkeypatch.setenv("CI", "true")
-    monkeypatch.setattr(checks, "_changed", lambda _paths: changed)
-    assert steps_of(monkeypatch, []) == {"lint": long, "browser": long}
-
-
 def steps_of(monkeypatch, arguments):
     """Return `LONG_TESTS` of each step that runs, by name."""
     run = {}
@@ -155,7 +148,7 @@ def test_ci_runs_all_examples_after_a_change_of_what_they_test(monkeypatch, ci, 
     monkeypatch.setattr(checks, "STEPS", [Step("tests", [])])
     monkeypatch.setattr(checks, "_run", lambda step, _data: run.append(step.environment) or Outcome(passed=1))
     checks.main()
-    assert run == [{"LONG_TESTS": "1"} if long else {}]
+    assert run == [{"LONG_TESTS": "examples"} if long else {}]
 
 
 def test_changed_files_are_those_that_differ_from_an_earlier_commit(tmp_path, monkeypatch):
