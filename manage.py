@@ -12,6 +12,7 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415 - as below
     from django.core.management import execute_from_command_line  # noqa: PLC0415 - after the environment is set
+    from django.db import OperationalError, ProgrammingError  # noqa: PLC0415 - as above
 
     # A name may hold what the terminal cannot show: it is escaped then, which is better than a traceback.
     for stream in (sys.stdout, sys.stderr):
@@ -28,6 +29,15 @@ def main() -> None:
         # Whoever read the output has seen enough (`| head`). What is left goes nowhere, or the exit would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except (OperationalError, ProgrammingError) as error:
+        message = str(error).strip().split("\n")[0]
+        # PostgreSQL: undefined table, undefined column.
+        state = getattr(error.__cause__, "sqlstate", None)
+        if state in {"42P01", "42703"} or message.startswith(("no such table", "no such column")):
+            sys.exit("The database is not up to date. Run `python manage.py migrate` first.")
+        if state is not None or not message.startswith(("connection ", "could not ", "unable to open", "failed to ")):
+            raise
+        sys.exit(f"The database cannot be reached: {message}")
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

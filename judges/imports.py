@@ -144,7 +144,7 @@ class _Import:
             "created_by": person,
         }
         newest = Judge.own.filter(name=name).order_by("-version").first()
-        found = newest or Judge.own.get_or_create(name=name, version=1, defaults={**made, "frozen_at": now})[0]
+        found = newest or Judge.own.get_or_create(name=name, version=1, defaults=made)[0]
         if found.scorer != IMPORTED:
             says = f"{name} is a judge of this instance; choose another name for imported judgments."
             self.report.reject("", Problem("judge_runs_here", says, "judge"))

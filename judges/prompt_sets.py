@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 
@@ -97,7 +97,7 @@ def load(person: Any, name: str, texts: Mapping[str, str], source: str = "") -> 
 def _check_name(name: str) -> list[Problem]:
     try:
         validate_slug(name)
-    except Exception:
+    except ValidationError:
         return [Problem("name_malformed", "A name may have letters, digits, hyphens and underscores only.", "name")]
     return [] if len(name) <= 64 else [Problem("name_too_long", "A name may have at most 64 characters.", "name")]
 

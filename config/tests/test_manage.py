@@ -52,3 +52,26 @@ def test_what_a_terminal_cannot_show_is_escaped(tmp_path):
     process = manage(tmp_path, "shell", "-c", "print('\u2212 5')", stdout=subprocess.PIPE, PYTHONIOENCODING="ascii")
     shown, complaint = process.communicate(timeout=60)
     assert (process.returncode, shown.splitlines()[-1]) == (0, "\\u2212 5"), complaint
+
+
+@pytest.mark.parametrize("command", [["list_submissions"], ["run_judge", "careful", "--submission", "1", "--plan"]])
+def test_command_on_a_database_without_migrations_names_the_next_step(tmp_path, command):
+    process = manage(tmp_path, *command, stdout=subprocess.PIPE)
+    shown, complaint = process.communicate(timeout=60)
+    assert (process.returncode, shown) == (1, "")
+    assert complaint == "The database is not up to date. Run `python manage.py migrate` first.\n"
+
+
+def test_command_says_that_the_database_cannot_be_reached(tmp_path):
+    process = manage(
+        tmp_path,
+        "list_submissions",
+        stdout=subprocess.PIPE,
+        DATABASE_URL="postgres://nobody@127.0.0.1:1/none",
+        REDIS_URL="redis://127.0.0.1:1",
+        SECRET_KEY="an example key of the tests: 0123456789 abcdefghijklmnopqrstuvwxyz",
+        ALLOWED_HOSTS="localhost",
+    )
+    shown, complaint = process.communicate(timeout=60)
+    assert (process.returncode, shown, complaint.count("\n")) == (1, "", 1)
+    assert complaint.startswith("The database cannot be reached: ")

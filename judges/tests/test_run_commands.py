@@ -66,6 +66,13 @@ def test_a_plan_alone_starts_nothing(people: People, submission: Submission) -> 
     assert JudgeRun.objects.count() == 0
 
 
+def test_plan_of_a_judge_without_a_model_has_no_tokens(people: People, submission: Submission) -> None:
+    defining.define(None, name="network", scorer="network-trace")
+    text = said("network", "--submission", submission.pk, "--plan")
+    assert "tokens:   none" in text
+    assert "about 0 in" not in text
+
+
 def test_what_is_judged_can_be_chosen(people: People, submission: Submission) -> None:
     said("careful@1", "--submission", submission.pk, "--task-id", "task_0002", "--task-id", "task_0000", "--fresh")
     run = JudgeRun.objects.get()

@@ -88,11 +88,13 @@ class Command(BaseCommand):
             if plan.cost is None
             else f"about {_format_range(plan.cost, plan.cost_high, '.4f')} USD"
         )
+        prompt = _format_range(plan.prompt_tokens, plan.prompt_tokens_high)
+        completion = _format_range(plan.completion_tokens, plan.completion_tokens_high)
+        tokens = f"about {prompt} in, {completion} out" if plan.calls else "none"
         self.stdout.write(
             f"{judge} on {trajectories}{times} ({plan.already_judged} judged by it before)\n"
             f"calls:    {plan.calls} with {counted(plan.pictures, 'image')}{again}\n"
-            f"tokens:   about {_format_range(plan.prompt_tokens, plan.prompt_tokens_high)} in, "
-            f"{_format_range(plan.completion_tokens, plan.completion_tokens_high)} out\n"
+            f"tokens:   {tokens}\n"
             f"cost:     {cost}\n"
             f"time:     about {plan.seconds:.0f} s of one worker"
         )
