@@ -37,7 +37,7 @@ PRODUCTION = bool(DATABASE_URL)
 #: Serve plain HTTP: no redirect to HTTPS, no HSTS, cookies without `Secure`. For tests only.
 SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
 #: Number of reverse proxies in front. With 0, WebVerdict ignores `X-Forwarded-Proto` and `X-Forwarded-For`, because
-#: anybody could send them. If a proxy ends HTTPS, set at least 1, or every page redirects to itself.
+#: anybody could send them. If a proxy terminates HTTPS, set at least 1, or pages redirect endlessly.
 BEHIND_PROXY = environment.number("BEHIND_PROXY", 0)
 
 DATABASE_FILE = DATA / "webverdict.sqlite3"
@@ -359,7 +359,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
 }
-#: How often chain heads that changed are published, in minutes. 0: only by `publish_anchors`.
+#: Minutes between publications of changed chain heads. 0: only by `publish_anchors`.
 ANCHOR_MINUTES = environment.number("ANCHOR_MINUTES", 60)
 if ANCHOR_MINUTES:
     CELERY_BEAT_SCHEDULE["publish-anchors"] = {
@@ -406,9 +406,9 @@ ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)
 
 #: Addresses of OpenAI-compatible endpoints: one address, which is named `default`, or `name=address` separated by
 #: commas. The web servers, the workers and the shell that starts a run need the same value. A worker without it stops
-#: the run; resume it when the worker has it. The key of an endpoint is in `JUDGE_API_KEY_<NAME>` (name in capitals) or
+#: the run: set it, then resume the run. The key of an endpoint is in `JUDGE_API_KEY_<NAME>` (name in capitals) or
 #: in the file that `JUDGE_API_KEY_<NAME>_FILE` names. Keys are read for each call, and never stored or logged. Only
-#: workers need the key; the web server needs the word `none`.
+#: workers need the key; set it to `none` on web servers.
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
 #: Seconds without a heartbeat after which a worker counts as dead, and others take over its items.
 JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)

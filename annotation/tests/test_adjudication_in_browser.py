@@ -61,7 +61,7 @@ def open_queue(page: Page, url: str, submission: Submission) -> None:
 @pytest.fixture
 def desk(queue_page: Page) -> Page:
     """The desk with the dispute, opened by the queue's button."""
-    queue_page.get_by_role("button", name="Next, the hardest first").click()
+    queue_page.get_by_role("button", name="Open hardest trajectory").click()
     expect(queue_page.locator("html")).to_have_class(re.compile("scripted"))
     return queue_page
 
@@ -199,7 +199,7 @@ def test_labels_and_form_are_in_view_together(desk: Page, size: tuple[int, int])
 def test_queue_and_desk_have_no_barrier(queue_page: Page, scheme: Any) -> None:
     queue_page.emulate_media(color_scheme=scheme)
     assert barriers(queue_page) == []
-    queue_page.get_by_role("button", name="Next, the hardest first").click()
+    queue_page.get_by_role("button", name="Open hardest trajectory").click()
     expect(queue_page.locator("html")).to_have_class(re.compile("scripted"))
     queue_page.get_by_role("button", name="Take all of A1").click()
 
@@ -212,7 +212,7 @@ def test_without_script_nothing_is_offered_that_would_not_work(
     context = browser.new_context(**browser_context_args, java_script_enabled=False)
     page = context.new_page()
     open_queue(page, live_server.url, submission)
-    page.get_by_role("button", name="Next, the hardest first").click()
+    page.get_by_role("button", name="Open hardest trajectory").click()
 
     expect(page.locator(".comparison")).to_be_visible()
     expect(page.locator("[data-fields]:visible, [data-quotes]:visible, #taken:visible")).to_have_count(0)

@@ -194,7 +194,7 @@ def test_citations_are_listed_and_those_that_were_kept_open(alice: Client, held:
     assert f"List {number}: 499 EUR" in shown(alice, held, "?page=1&show=text")
     assert f"Sheet {number}" in shown(alice, held, "?page=2")
     for unknown in ("3", "9", "-1", "x", "1" * 500):
-        assert 'aria-label="Kept page" hidden' in shown(alice, held, f"?page={unknown}")
+        assert 'aria-label="Stored page" hidden' in shown(alice, held, f"?page={unknown}")
 
 
 def test_a_script_gets_the_page_without_the_answer(alice: Client, held: Trajectory) -> None:

@@ -47,13 +47,13 @@ def failed(page: Page) -> list[str]:
 
 def test_an_answer_is_judged_with_the_keyboard_alone(desk: Page, held: Trajectory) -> None:
     desk.keyboard.press("j")
-    expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(desk.get_by_role("img", name="Image of page 1")).to_be_visible()
     desk.keyboard.press("t")
     expect(desk.get_by_label("Text of page 1")).to_contain_text("499 EUR")
     desk.keyboard.press("ArrowRight")
     expect(desk.get_by_label("Text of page 2")).to_contain_text("Sheet")
     desk.keyboard.press("k")
-    expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(desk.get_by_role("img", name="Image of page 1")).to_be_visible()
     desk.keyboard.press("w")
     expect(desk.locator("#page")).to_be_hidden()
     for key in ("1", "1", "2", "f"):
@@ -87,15 +87,15 @@ def test_keys_of_steps_do_nothing_and_navigating_writes_nothing(desk: Page) -> N
 
 def test_a_number_in_the_text_opens_its_page_and_one_that_was_not_kept_leads_to_the_list(desk: Page) -> None:
     desk.locator(".prose .cited").nth(0).click()
-    expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(desk.get_by_role("img", name="Image of page 1")).to_be_visible()
     assert desk.url.endswith("?page=1")
     expect(desk.locator(".sources [aria-current]")).to_have_count(1)
     desk.locator(".prose .cited").nth(2).click()
     expect(desk.locator("#cited-3")).to_be_focused()
     expect(desk.locator("#announce")).to_have_text("Page 3 was not stored")
-    expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(desk.get_by_role("img", name="Image of page 1")).to_be_visible()
     desk.reload()
-    expect(desk.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(desk.get_by_role("img", name="Image of page 1")).to_be_visible()
 
 
 def test_pages_open_without_script(browser: Any, live_server: Any, held: Trajectory, page: Page) -> None:
@@ -104,7 +104,7 @@ def test_pages_open_without_script(browser: Any, live_server: Any, held: Traject
     plain = context.new_page()
     plain.goto(live_server.url + reverse("trajectory", args=[held.pk]))
     plain.locator("#cited-1 a").first.click()
-    expect(plain.get_by_role("img", name="Picture of page 1")).to_be_visible()
+    expect(plain.get_by_role("img", name="Image of page 1")).to_be_visible()
     plain.get_by_role("link", name="text", exact=True).click()
     expect(plain.get_by_label("Text of page 1")).to_contain_text("499 EUR")
     context.close()

@@ -136,7 +136,7 @@ def test_a_copy_that_the_server_has_overtaken_is_shown_beside_it(
     again.keyboard.press("Escape")
     expect(dialog).to_be_visible()
     with again.expect_response(re.compile("/draft$")):
-        dialog.get_by_role("button", name="Keep what is here").click()
+        dialog.get_by_role("button", name="Keep this version").click()
     expect(reasoning(again)).to_have_value(TEXT)
     assert Draft.objects.get().content == {"reasoning": TEXT}
 
@@ -200,7 +200,7 @@ def test_two_windows_are_shown_side_by_side_in_words(desk: Page, live_server: An
     dialog = desk.locator("#conflict")
     expect(dialog.get_by_role("row", name="Verdict")).to_have_text(re.compile(r"Verdict\s*Success\s*Failure"))
     expect(dialog).to_contain_text("from the first window and more")
-    dialog.get_by_role("button", name="Take the other window's").click()
+    dialog.get_by_role("button", name="Keep the other version").click()
     expect(reasoning(desk)).to_have_value("from the second window")
     expect(desk.locator("[name=verdict]:checked")).to_have_value("0")
     expect(desk.locator("#saved")).to_have_text(SAVED)

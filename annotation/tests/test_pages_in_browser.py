@@ -93,7 +93,7 @@ def test_a_second_window_overwrites_nothing_unasked(desk: Page, held: Trajectory
     expect(dialog).to_contain_text("from the other window")
     expect(dialog).to_contain_text("from this window")
     assert Draft.objects.get().content == {"reasoning": "from the other window"}
-    dialog.get_by_role("button", name="Keep what is here").click()
+    dialog.get_by_role("button", name="Keep this version").click()
     expect(desk.locator("#saved")).to_have_text(re.compile(r"saved \d\d"))
     assert Draft.objects.get().content == {"reasoning": "from this window"}
 

@@ -140,7 +140,7 @@ def test_the_matrix_shows_slots_by_pseudonym_and_no_verdict_before_the_freeze(
     page = response.content.decode()
     assert response.context["matrix"][0]["cells"] == [("filled", "A1"), ("held", "A2"), ("open", "")]
     assert "Failure" not in page
-    assert "reserved by A2" in page
+    assert "reserved: A2" in page
     assert "at work</td>" not in page
     assert "alice" not in page
     assert "1 of 6" in page
@@ -293,7 +293,7 @@ def test_the_people_page_says_when_somebody_was_last_at_work(
     workflow.record_activity(people["alice"], held.trajectory, 5, [0])
     page = mira.get(reverse("people", args=[submission.pk])).content.decode()
 
-    assert page.count("at work <") == 1
+    assert page.count("active <") == 1
     assert "never" in page
 
 

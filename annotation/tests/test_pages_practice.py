@@ -351,7 +351,7 @@ def test_the_annotators_page_of_a_practice_set_offers_no_work(
     workflow.add_member(people["mira"], items[0].submission, nina, Membership.Role.ANNOTATOR)
     client.force_login(nina)
     page = text(client.get(reverse("work", args=[items[0].submission_id])))
-    assert "takes no labels" in page
+    assert "accepts no labels" in page
     assert "Next trajectory" not in page
 
 

@@ -311,7 +311,7 @@ def test_the_list_has_every_revision(people, redact, submission):
     said = client_of(people["mira"]).get(reverse("redactions", args=[submission.pk])).content.decode()
     assert "A face." in said
     assert "It is a statue." in said
-    assert "holds</span>" not in said
+    assert "current</span>" not in said
 
 
 def test_the_list_names_a_step_of_each_picture_and_which_revision_holds(people, redact, submission, step):
@@ -327,7 +327,7 @@ def test_the_list_names_a_step_of_each_picture_and_which_revision_holds(people, 
     for row, (reason, index, holds) in zip(rows, expected, strict=True):
         assert reason in row
         assert f'href="{reverse("redaction", args=[step.trajectory_id, index])}"' in row
-        assert ("holds</span>" in row) is holds
+        assert ("current</span>" in row) is holds
     rows = [each["sql"] for each in queries if each["sql"].startswith('SELECT "annotation_redaction"')]
     assert len(rows) == 1  # of one page, and not all that there ever was
     assert "LIMIT" in rows[0]

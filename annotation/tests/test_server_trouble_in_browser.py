@@ -160,7 +160,7 @@ def test_second_window_after_a_submit_says_that_the_label_is_in_and_offers_no_ho
     expect(second.get_by_role("button", name="Reserve it again")).to_be_hidden()
     second.locator("#notices").get_by_role("link", name="Revise the label").click()
     expect(second.locator("#conflict")).to_contain_text("Other words.")
-    second.locator("#conflict").get_by_role("button", name="Keep what is here").click()
+    second.locator("#conflict").get_by_role("button", name="Keep this version").click()
     expect(reasoning(second)).to_have_value("Other words.")
     assert Label.objects.get().reasoning == TEXT
 

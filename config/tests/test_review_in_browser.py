@@ -201,7 +201,7 @@ def test_what_was_typed_is_there_after_a_reload_a_dead_network_an_ended_session_
     dialog = desk.locator("#conflict")
     expect(dialog).to_contain_text("Another window.")
     expect(dialog).to_contain_text("In two windows.")
-    dialog.get_by_role("button", name="Keep what is here").click()
+    dialog.get_by_role("button", name="Keep this version").click()
     expect(desk.locator("#saved")).to_have_text(SAVED)
     second.close()
     still_there()

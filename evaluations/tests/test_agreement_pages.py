@@ -94,7 +94,7 @@ def test_before_the_freeze_the_page_says_what_it_waits_for_and_computes_nothing(
     response = of_submission(people["mira"], submission, **query)
     says = text(response)
     assert response["Content-Type"].startswith("text/html")
-    assert "Not before the freeze" in says
+    assert "Not frozen yet" in says
     assert "1 dispute : an adjudicator must decide" in says
     assert "1 agreed : the spot checks must be drawn" in says
     assert "alpha" not in says

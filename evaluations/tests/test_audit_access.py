@@ -250,7 +250,7 @@ def test_only_auditors_of_the_instance_add_auditors(audit: Audit) -> None:
         with pytest.raises(PermissionDenied):
             actions.add_auditor(stranger, audit, testing.person("sam"))
     assert client_of(reader).get(reverse("audit", args=[audit.pk])).status_code == 200
-    assert "Audits that you read" in client_of(reader).get(reverse("home")).content.decode()
+    assert "Your audits" in client_of(reader).get(reverse("home")).content.decode()
 
 
 # --- the sample is labelled blind ------------------------------------------------------------------------------------

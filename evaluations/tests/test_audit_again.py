@@ -66,7 +66,7 @@ def test_what_was_learnt_later_is_held_against_an_open_audit(
     assert [(each.given, each.key_trusted) for each in audit.checks.all()] == [([], False), (["keys", "heads"], True)]
     assert Audit.objects.get() == audit
     for page in pages(amy, audit):
-        assert "among the published keys of the submitter" in page
+        assert "one of the submitter's published keys" in page
         assert "by U1. Supplied for this check: published keys, kept heads." in page
         assert f"No event has the hash {HEAD}" in page
         assert "1 earlier check:" in page

@@ -266,4 +266,4 @@ def test_a_bundle_without_judges_brings_none(frozen: Submission, tmp_path: Path)
     assert opened(audit)[0] == "pass"
     assert not audit.submission.bundled_judges.exists()
     page = client_of(auditor()).get(reverse("comparison", args=[audit.submission_id])).content.decode()
-    assert "None came in the evidence bundle" in page
+    assert "The evidence bundle has none" in page

@@ -112,7 +112,7 @@ def test_a_submission_that_is_not_frozen_says_so_and_computes_nothing(submission
     rows.imported_row(Trajectory.objects.earliest("pk"))
     address = reverse("comparison", args=[submission.pk])
     answer = get(people["mira"], address)
-    assert "Not before the freeze" in text(answer)
+    assert "Not frozen yet" in text(answer)
     assert "elsewhere" not in text(answer)
     assert get(people["mira"], address, csv="overall").status_code == 404
 
@@ -142,7 +142,7 @@ def test_in_place_of_a_judge_that_has_said_nothing_here_the_first_is_shown_and_t
     rows.judge_row("silent")
     for name in ("benchmark-comparison", "differences"):
         shown = text(get(mira, page(name), judge=unknown))
-        assert f"{unknown} has judged none of these cases. This is kind ." in shown
+        assert f"{unknown} has judged none of these cases. Shown: kind ." in shown
         assert get(mira, page(name), judge=unknown, csv="differences").status_code == 404
         assert "has judged none of these cases" not in text(get(mira, page(name), judge="strict"))
     assert get(mira, page("agents"), judge=unknown).status_code == 404

@@ -66,7 +66,7 @@ def test_before_the_freeze_there_is_no_report(submission: Submission, people: Pe
     page = response.content.decode()
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/html")
-    assert "Not before the freeze" in page
+    assert "Not frozen yet" in page
     assert "<article" not in page
     assert "tables" not in response.context
 

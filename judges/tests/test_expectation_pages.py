@@ -287,7 +287,7 @@ def test_only_trajectories_that_the_person_maintains_are_tried(
     other = Person.objects.create_user("nora", password=testing.PASSWORD, is_staff=True)
     one = (task.pk, "network_checks")
     page = text(ask(other, "expectation", *one))
-    assert "you maintain has a network trace" in page
+    assert "no trajectory of this task with a network trace" in page
     assert "You maintain no trajectory of this task to try it on." in page
     assert send(other, "try-expectation", *one, text=CHECKS, trajectory=trajectory.pk).status_code == 404
     assert ask(other, "expectation-events", *one, trajectory=trajectory.pk).status_code == 404

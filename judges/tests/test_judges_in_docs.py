@@ -59,7 +59,7 @@ def test_the_places_of_loaded_texts_are_those_that_are_filled(name, method):
         ("address", LONGEST_URL),
         ("key point", framing.POINT),
         ("final answer", framing.ANSWER),
-        ("noted of a screenshot", framing.REASON),
+        ("notes on a screenshot", framing.REASON),
         ("A record of more than", framing.RECORD),
     ],
 )

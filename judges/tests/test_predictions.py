@@ -180,13 +180,13 @@ def test_the_page_says_where_the_judged_model_had_a_say_in_what_is_right(
     made = rows.judgment_row(item, 1, evidence=Score(Verdict.SUCCESS, explanation="x", details=details).evidence())
     text = words(page(mira, submission))
     assert says in text
-    assert "In 1 the right entry of a list was not among those that were shown." in text
+    assert "In 1 the right list entry was not shown." in text
     assert says in said("--submission", submission.pk, "--judge", "graded")
     assert as_csv(mira, submission, csv="website")[0]["by_model"] == "1"
     one = words(html.fromstring(mira.get(reverse("prediction", args=[made.pk, 0])).content.decode()))
     assert "listed as [4], in rank 3 of 9, without the correct entry of its list" in one
     judgment = mira.get(reverse("judgment", args=[made.pk])).content.decode()
-    assert ("The judged model is its own grader" in judgment) is (style == "cookbook")
+    assert ("The judged model grades itself" in judgment) is (style == "cookbook")
 
 
 def test_nothing_is_said_of_a_grader_where_rules_decided(mira: Client, submission: Submission, run: JudgeRun) -> None:

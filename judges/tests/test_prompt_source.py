@@ -244,8 +244,10 @@ BOMBS = {
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_source_that_is_dear_to_parse_is_refused_before_it_is_parsed(name, monkeypatch):
-    monkeypatch.setattr("ast.parse", None)
-    assert "are read" in refusal(BOMBS[name]) or "is read" in refusal(BOMBS[name])
+    with monkeypatch.context() as patch:  # pytest itself parses the source of a test that fails
+        patch.setattr("ast.parse", None)
+        said = refusal(BOMBS[name])
+    assert "exceeds the limits for Python source" in said or "The Python files have more than" in said
 
 
 @pytest.mark.slow
@@ -267,5 +269,5 @@ def test_files_that_hold_no_prompts_are_named():
 
 
 def test_what_is_no_file_is_not_read():
-    with pytest.raises(SourceError, match="no file"):
+    with pytest.raises(SourceError, match="not a file"):
         gather(Path("/dev/zero"))

@@ -42,7 +42,7 @@ def test_a_claim_that_does_not_hold_is_a_failure_and_the_reason_is_told(fake: Fa
 
     assert (score.verdict, score.score) == (Verdict.FAILURE, 0.0)
     assert score.key_points[0].finding is Finding.UNMET
-    assert "Not so: It is so. (About: It is so.)" in score.explanation
+    assert "Not supported: It is so. (About: It is so.)" in score.explanation
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_a_script_has_a_folder_of_its_own_to_write_in(tmp_path):
         ("os._exit(7)", "exit code 7"),
         ("raise MemoryError", "MemoryError"),
         ("x = [bytes(50_000_000) for _ in range(1000)]", "MemoryError"),  # zeros nobody wrote, which cost no seconds
-        ("while True: pass", "computed for more than 2 seconds"),
+        ("while True: pass", "used more than 2 seconds"),
         ("os.closerange(0, 200)", "closed the pipe|ended its process|failed"),
         (
             "for n in range(3, 200):\n    try: os.write(n, b'garbage\\n')\n    except OSError: pass",
@@ -213,7 +213,7 @@ def test_a_script_cannot_read_the_database_or_the_settings(tmp_path):
 
 
 def test_a_script_that_waits_for_nothing_is_stopped(tmp_path):
-    with pytest.raises(ScriptFailed, match=r"said nothing for 0\.5 seconds"):
+    with pytest.raises(ScriptFailed, match=r"sent nothing for 0\.5 seconds"):
         run(tmp_path, "await asyncio.sleep(1e9)", patience=ScriptPatience(silence=0.5))
 
 

@@ -104,7 +104,7 @@ def shown(people: People, trajectory: Trajectory, query: str = "", name: str = "
 
 def test_before_the_look_there_is_a_warning_and_nothing_of_any_judge(trajectory: Trajectory, people: People) -> None:
     said = shown(people, trajectory)
-    assert "from then on your label stays as it is" in said
+    assert "your label stays as it is" in said
     assert "MARK-" not in said
     assert "strict" not in said
     assert "mild" not in said
@@ -122,7 +122,7 @@ def test_before_the_look_the_page_is_the_same_with_and_without_judgments(
 
     def said() -> str:
         body = client.get(page(row)).content.decode()
-        return body.split('name="csrfmiddlewaretoken"')[0] + body.split("Before you look")[1]
+        return body.split('name="csrfmiddlewaretoken"')[0] + body.split("Once you look")[1]
 
     before = said()
     judged(row, "strict", 0, text="MARK-strict")
@@ -303,7 +303,7 @@ def test_after_the_freeze_nobody_looks_any_more_and_who_has_looked_may_read_it_a
     look(people, "alice", trajectory)
     Submission.objects.filter(pk=trajectory.submission_id).update(frozen_at=timezone.now())
     assert "MARK-mild" in shown(people, trajectory)
-    assert "no opinion can be given any more" in shown(people, trajectory)
+    assert "you can no longer answer" in shown(people, trajectory)
     assert decide(people, trajectory, verdict="1").status_code == 409
     assert {code for code, _ in asked(people, "bob", trajectory)} == {404}
 
