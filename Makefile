@@ -27,14 +27,17 @@ test-long:
 	@config/install.sh test
 	@exec $(PY) -m tools.checks --long
 
-# Measures queries, times and memory, the desk in a browser, coefficients over a million labels, the pages of results,
-# network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against a fake endpoint; prints tables.
+# Measures queries, times and memory, the desk in a browser and what it shows of known faults, coefficients over a
+# million labels, the pages of results, network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against
+# a fake endpoint; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
 	@$(PY) -m bench.desk
+	@$(PY) -m bench.challenge
 	@$(PY) -m bench.statistics
 	@$(PY) -m bench.results
+	@$(PY) -m bench.pages
 	@$(PY) -m bench.har
 	@$(PY) -m bench.rows
 	@$(PY) -m bench.evidence

@@ -13,17 +13,21 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import Http404
 
-from annotation import blinding
+from annotation import blinding, redactions
 from annotation.models import (
     Adjudication,
     ApiToken,
     Attachment,
     Benchmark,
+    Comment,
+    Flag,
+    FlagAnswer,
     KeyPoint,
     Label,
     Membership,
     Person,
     Phrase,
+    Question,
     Report,
     Screenshot,
     Step,
@@ -56,10 +60,12 @@ def role_in(person: Person, submission: Submission) -> Membership.Role | None:
     People who label an audit sample have no role in the audited submission meanwhile, nor in any other submission
     with the same trajectories.
     """
-    membership = _load_memberships(person).filter(submission=submission).first()
+    memberships: QuerySet[Any] = Membership.objects.filter(person=person, submission=submission)
+    membership = memberships.annotate(blind_somewhere=Exists(blinding.find_open_samples(person))).first()
     if membership is None and not person.is_superuser:
         return None
-    if _is_shut_to(person, submission, membership):
+    # Members who label no sample need no second query.
+    if (membership is None or membership.blind_somewhere) and blinding.is_hidden(person, submission):
         return None
     if membership is not None:
         return Role(membership.role) if membership.deactivated_at is None else None
@@ -76,20 +82,12 @@ def require(person: Person, submission: Submission, *roles: Membership.Role) -> 
     return role
 
 
-def _load_memberships(person: Person) -> QuerySet[Any]:
-    """Return the person's memberships, each with ``blind_somewhere``: whether they label any audit sample."""
-    return Membership.objects.filter(person=person).annotate(blind_somewhere=Exists(blinding.find_open_samples(person)))
-
-
-def _is_shut_to(person: Person, submission: Submission, membership: Any) -> bool:
-    """Return `blinding.is_hidden`, but without a query for members (of `_load_memberships`) who label no sample."""
-    return (membership is None or membership.blind_somewhere) and blinding.is_hidden(person, submission)
-
-
 def memberships_of(person: Person) -> QuerySet[Any]:
-    """Return the person's active memberships, except in submissions from evidence bundles."""
-    own = _load_memberships(person).filter(deactivated_at__isnull=True, submission__audited=False)
-    return own.select_related("submission__agent", "submission__benchmark")
+    """Return the person's active memberships, except in submissions from evidence bundles and hidden ones."""
+    own = Membership.objects.filter(person=person, deactivated_at__isnull=True, submission__audited=False)
+    hidden = Submission.objects.filter(blinding.match_hidden(person), pk=OuterRef("submission"))
+    shown = own.exclude(Exists(hidden)).select_related("submission__agent", "submission__benchmark")
+    return shown.defer("submission__import_report")
 
 
 def audits_something(person: Person) -> bool:
@@ -118,7 +116,7 @@ def submission_for(person: Person, pk: int, *roles: Membership.Role) -> Submissi
     """Return a submission for a member with one of ``roles``; in one query, because every page starts here."""
     # submission__id, because a number too large for the column must give 404 and not an error (500).
     membership = memberships_of(person).filter(submission__id=pk, role__in=roles).first()
-    if membership is not None and not _is_shut_to(person, membership.submission, membership):
+    if membership is not None:
         return membership.submission
     submission = _find(Submission.objects.select_related("agent", "benchmark").filter(pk=pk), "No such submission.")
     require(person, submission, *roles)
@@ -142,7 +140,7 @@ def require_superuser(person: Person) -> None:
 
 def upload_for(person: Person, pk: Any) -> Upload:
     """Return an upload with its report, for the person who uploaded it and for superusers."""
-    uploads = Upload.objects.select_related("benchmark", "submission")
+    uploads = Upload.objects.select_related("benchmark", "submission").defer("submission__import_report")
     return _find(uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)), "No such upload.")
 
 
@@ -152,11 +150,11 @@ def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajecto
     An annotator sees only trajectories that they have reserved, labelled, drafted or worked on; others would let them
     prepare a verdict outside an assignment. Earlier work counts, so that an expired lease does not block typing.
     """
-    mine = Q(assignments__annotator=person) | Q(drafts__author=person) | Q(activities__person=person)
     # In the same query, because every request for a screenshot or a step starts here.
     trajectory: Any = (
         Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
-        .annotate(mine=Exists(Trajectory.objects.filter(mine, pk=OuterRef("pk"))))
+        .defer("submission__import_report")
+        .annotate(mine=Exists(_worked_on_by(person).filter(pk=OuterRef("pk"))))
         .filter(pk=pk)
         .first()
     )
@@ -166,6 +164,15 @@ def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajecto
     if role is Role.ANNOTATOR and not trajectory.mine:
         raise Http404("You have not reserved this trajectory.")
     return trajectory
+
+
+def has_worked_on(person: Person, trajectory: Trajectory) -> bool:
+    return _worked_on_by(person).filter(pk=trajectory.pk).exists()
+
+
+def _worked_on_by(person: Person) -> QuerySet[Trajectory]:
+    mine = Q(assignments__annotator=person) | Q(drafts__author=person) | Q(activities__person=person)
+    return Trajectory.objects.filter(mine)
 
 
 def own_labels(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
@@ -202,25 +209,26 @@ def labels_for(person: Person, trajectory: Trajectory) -> QuerySet[Label]:
 
 
 def practice_for(person: Person, pk: int) -> Submission:
+    """Return a submission that has a practice set, or is one, for its annotators."""
     found = submission_for(person, pk, Role.ANNOTATOR)
-    if found.practice_set_id is None:
+    if found.played_set is None:
         raise Http404("This submission has no practice set.")
     return found
 
 
 def practice_trajectory_for(person: Person, pk: int, trajectory_pk: int) -> tuple[Submission, Trajectory]:
-    """Return a submission with a practice set, and an item of that set, for the submission's annotators.
+    """Return the submission of `practice_for`, and an item of its practice set.
 
     Items have a known answer; all other trajectories of the practice submission stay hidden.
     """
     submission = practice_for(person, pk)
-    items = _practice_items().filter(pk=trajectory_pk, submission=submission.practice_set_id)
+    items = _practice_items().filter(pk=trajectory_pk, submission=submission.played_set)
     return submission, _find(items, "No such trajectory in the practice set.")
 
 
 def _practice_items() -> QuerySet[Trajectory]:
     items = Trajectory.objects.filter(submission__practice=True, known_answer__isnull=False)
-    return items.select_related("submission__agent", "submission__benchmark", "task")
+    return items.select_related("submission__agent", "submission__benchmark", "task").defer("submission__import_report")
 
 
 def visible_trajectory_for(person: Person, pk: int) -> Trajectory:
@@ -231,19 +239,60 @@ def visible_trajectory_for(person: Person, pk: int) -> Trajectory:
     try:
         return trajectory_for(person, pk, Role.ANNOTATOR, Role.ADJUDICATOR, *READERS)
     except Http404:
-        practised = memberships_of(person).filter(role=Role.ANNOTATOR, submission__practice_set__isnull=False)
-        item = _practice_items().filter(pk=pk, submission__in=practised.values("submission__practice_set")).first()
+        joined = memberships_of(person).filter(role=Role.ANNOTATOR)
+        sets = Q(submission__in=joined.filter(submission__practice=True).values("submission"))
+        sets |= Q(submission__in=joined.exclude(submission__practice_set=None).values("submission__practice_set"))
+        item = _practice_items().filter(sets, pk=pk).first()
         if item is None:
             raise
         return item
 
 
-def screenshot_for(person: Person, trajectory_pk: int, step: int) -> Screenshot:
-    trajectory = visible_trajectory_for(person, trajectory_pk)
-    found = Step.objects.select_related("screenshot").filter(trajectory=trajectory, index=step).first()
-    if found is None or found.screenshot is None:
+def opened_memberships_of(person: Person) -> QuerySet[Any]:
+    """Return the person's memberships as a reviewer in submissions whose results are open to their members."""
+    roles = (Role.ANNOTATOR, Role.ADJUDICATOR)
+    return memberships_of(person).filter(
+        role__in=roles, submission__opened_at__isnull=False, submission__practice=False
+    )
+
+
+def readable_trajectory_for(person: Person, pk: int) -> Trajectory:
+    """Return a trajectory whose steps and screenshots the person may view, including all with open results.
+
+    People who only read it, because they have not worked on it, get redacted screenshots covered and no files.
+    """
+    try:
+        return visible_trajectory_for(person, pk)
+    except Http404:
+        opened = Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
+        opened = opened.defer("submission__import_report")
+        trajectory = opened.filter(pk=pk, submission__in=opened_memberships_of(person).values("submission")).first()
+        if trajectory is None:
+            raise
+        trajectory.only_read = True  # type: ignore[attr-defined]
+        return trajectory
+
+
+def _only_reads(trajectory: Trajectory) -> bool:
+    return getattr(trajectory, "only_read", False)
+
+
+def _show(trajectory: Trajectory, steps: QuerySet[Step]) -> list[Screenshot | None]:
+    """Return the screenshots of steps, in order; redacted ones covered if the person only reads the trajectory."""
+    shown = [step.screenshot for step in steps.select_related("screenshot").order_by("index")]
+    if not _only_reads(trajectory):
+        return shown
+    covered = redactions.find_current(trajectory.submission, [each.sha256 for each in shown if each])
+    return [redactions.cover(each, covered.get(each.sha256)) if each else None for each in shown]
+
+
+def screenshot_for(person: Person, trajectory_pk: int, step: int) -> tuple[Screenshot, bool]:
+    """Return the screenshot of a step, and whether a redaction may replace it, as for readers."""
+    trajectory = readable_trajectory_for(person, trajectory_pk)
+    shown = _show(trajectory, trajectory.steps.filter(index=step))
+    if not shown or shown[0] is None:
         raise Http404("This step has no screenshot.")
-    return found.screenshot
+    return shown[0], _only_reads(trajectory)
 
 
 def page_picture_for(person: Person, trajectory_pk: int, attachment_pk: int) -> Screenshot:
@@ -256,14 +305,16 @@ def page_picture_for(person: Person, trajectory_pk: int, attachment_pk: int) -> 
     return found
 
 
-def screenshots_for(person: Person, trajectory_pk: int, first: int, count: int) -> list[Screenshot | None]:
-    """Return screenshots of ``count`` steps from ``first``, None for a step without; fewer at the trajectory's end."""
-    trajectory = visible_trajectory_for(person, trajectory_pk)
-    steps = trajectory.steps.filter(index__gte=first, index__lt=first + count).select_related("screenshot")
-    shown = [step.screenshot for step in steps.order_by("index")]
+def screenshots_for(person: Person, trajectory_pk: int, first: int, count: int) -> tuple[list[Screenshot | None], bool]:
+    """Return screenshots of ``count`` steps from ``first``, and whether redactions may replace them.
+
+    None for a step without a screenshot; fewer at the trajectory's end.
+    """
+    trajectory = readable_trajectory_for(person, trajectory_pk)
+    shown = _show(trajectory, trajectory.steps.filter(index__gte=first, index__lt=first + count))
     if not shown:
         raise Http404("This step does not exist.")
-    return shown
+    return shown, _only_reads(trajectory)
 
 
 def may_edit_catalogue(person: Person, benchmark: Benchmark) -> bool:
@@ -372,6 +423,13 @@ def phrase_for(person: Person, pk: int) -> Phrase:
     return _find(phrases_of(person).filter(pk=pk), "No such phrase.")
 
 
+def flag_answers_of(person: Person, submission: Submission) -> QuerySet[FlagAnswer]:
+    """Return the answers to the person's own flags: those that were written after the flag."""
+    own = Flag.objects.filter(trajectory=OuterRef("trajectory"), annotator=person)
+    own = own.filter(flagged_at__lte=OuterRef("answered_at"))
+    return FlagAnswer.objects.filter(Exists(own), trajectory__submission=submission)
+
+
 def reports_of(person: Person, submission: Submission) -> QuerySet[Report]:
     """Return all reports about a submission to its maintainers and auditors; nothing to other people."""
     if role_in(person, submission) not in READERS:
@@ -382,4 +440,54 @@ def reports_of(person: Person, submission: Submission) -> QuerySet[Report]:
 def report_for(person: Person, pk: int) -> Report:
     found = _find(Report.objects.select_related("trajectory__submission__agent").filter(pk=pk), "No such report.")
     require(person, found.trajectory.submission, Role.MAINTAINER)
+    return found
+
+
+def may_discuss(person: Person, trajectory: Trajectory) -> bool:
+    """Return whether the person may read and write comments on a trajectory: members who may see its labels.
+
+    Only while the submission is frozen, and annotators and adjudicators only after the maintainer opened the results.
+    Nobody may in an audited submission, which is read-only.
+    """
+    submission = trajectory.submission
+    if submission.frozen_at is None or submission.audited:
+        return False
+    # A superuser without a role would join by writing, which is an event in a frozen chain.
+    if not Membership.objects.filter(person=person, submission=submission, deactivated_at__isnull=True).exists():
+        return False
+    if submission.opened_at is None and role_in(person, submission) is not Role.MAINTAINER:
+        return False
+    return may_see_labels(person, trajectory)
+
+
+def comments_for(person: Person, trajectory: Trajectory) -> QuerySet[Comment] | None:
+    """Return the comments on a trajectory; None for people who may not read them."""
+    return Comment.objects.filter(trajectory=trajectory) if may_discuss(person, trajectory) else None
+
+
+def comment_for(person: Person, pk: int) -> Comment:
+    """Return a comment that the person may delete: their own, or any in a submission that they maintain."""
+    found = _find(Comment.objects.filter(pk=pk).select_related("trajectory__submission"), "No such comment.")
+    if found.author_id != person.pk and role_in(person, found.trajectory.submission) is not Role.MAINTAINER:
+        raise Http404("No such comment.")
+    return found
+
+
+def questions_for(person: Person, submission: Submission) -> QuerySet[Question]:
+    """Return the questions about the guidelines that the person may read.
+
+    Maintainers read all; annotators and adjudicators their own, and what was answered to everybody.
+    """
+    questions = Question.objects.filter(submission=submission)
+    role = role_in(person, submission)
+    if role is Role.MAINTAINER:
+        return questions
+    if role in (Role.ANNOTATOR, Role.ADJUDICATOR):
+        return questions.filter(Q(asker=person) | Q(answered_at__isnull=False, private=False))
+    return questions.none()
+
+
+def question_for(person: Person, pk: int) -> Question:
+    found = _find(Question.objects.select_related("submission").filter(pk=pk), "No such question.")
+    require(person, found.submission, Role.MAINTAINER)
     return found

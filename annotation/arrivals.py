@@ -1,7 +1,8 @@
 """Process files uploaded through the page or the API: each is read by one worker at a time, and finished once.
 
 The row decides, not the message queue: a worker that takes it gets the number of its try, and can change nothing once
-another worker has taken it. The callers read the files: packages in `annotation.jobs`, bundles in `evaluations`.
+another worker has taken it. The callers read the files: packages in `annotation.jobs`, bundles in `evaluations`. Other
+jobs of the kind `WorkerJob` are taken, supervised and finished in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from django.db.models import F, Q, QuerySet
 from annotation import clock, ingest, screenshots
 from annotation.formats import scratch
 from annotation.formats.printable import file_name
-from annotation.models import Arrival
+from annotation.models import Arrival, WorkerJob
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +35,9 @@ MOST_TRIES = 5
 ORPHAN_AGE = timedelta(days=1)  # a file of this age gets no row any more
 SERVER_ERROR = "Server error. Nothing was saved. Try again."
 OPEN = Q(finished_at__isnull=True)
+NO_ROWS = Q(pk=None)
 
-Arrived = TypeVar("Arrived", bound=Arrival)
+Taken = TypeVar("Taken", bound=WorkerJob)
 
 
 class ArrivalLost(Exception):
@@ -78,7 +80,7 @@ def receive(arrival: Arrival, file: Any, send: Callable[[str], Any]) -> None:
 # --- taking ----------------------------------------------------------------------------------------------------------
 
 
-def find_waiting(model: type[Arrival]) -> list[str]:
+def find_waiting(model: type[WorkerJob]) -> list[str]:
     """Return the keys of rows whose message or worker was lost."""
     now = clock.now()
     sent_at_latest = now - MESSAGE_DELAY
@@ -88,7 +90,7 @@ def find_waiting(model: type[Arrival]) -> list[str]:
     return [str(pk) for pk in found.order_by("created_at").values_list("pk", flat=True)]
 
 
-def claim(model: type[Arrived], pk: str) -> Arrived | None:
+def claim(model: type[Taken], pk: str) -> Taken | None:
     """Return the row to exactly one caller; None while another worker has it, and once it is finished."""
     now = clock.now()
     free = model._default_manager.filter(OPEN, Q(started_at__isnull=True) | _without_worker(now), pk=pk)
@@ -111,44 +113,44 @@ def _without_worker(now: datetime) -> Q:
     return Q(started_at__isnull=False, heartbeat_at__lt=now - HEARTBEAT_TIMEOUT)
 
 
-def _own_rows(arrival: Arrival) -> QuerySet[Arrival]:
-    return type(arrival)._default_manager.filter(OPEN, pk=arrival.pk, tries=arrival.tries)
+def _own_rows(job: WorkerJob) -> QuerySet[WorkerJob]:
+    return type(job)._default_manager.filter(OPEN, pk=job.pk, tries=job.tries)
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def supervise(arrival: Arrival) -> Iterator[None]:
+def supervise(job: WorkerJob) -> Iterator[None]:
     """Send heartbeats while a row of `claim` is read; raise ArrivalFailed for every failure that a retry cannot cure.
 
     Raises OperationalError and InterfaceError if the database is not available: the row waits to be taken again.
     """
-    if arrival.tries > MOST_TRIES:
+    if job.tries > MOST_TRIES:
         message = (
-            f"{MOST_TRIES} workers started to read it and stopped without an error message. It may need more memory "
-            f"than a worker has. Use the command {arrival.command}, or ask the operator of this server."
+            f"{MOST_TRIES} workers started this job and stopped without an error message. It may need more memory "
+            f"than a worker has. Use the command {job.command}, or ask the operator of this server."
         )
         raise ArrivalFailed("import_given_up", message)
     try:
-        with _send_heartbeats(arrival):
+        with _send_heartbeats(job):
             yield
     except (ingest.ImportStopped, *screenshots.STORE_ERRORS) as failure:
         stopped = failure
         if not isinstance(failure, ingest.ImportStopped):
-            stopped = ingest.ImportStopped.from_error(failure, f"The {arrival.thing} was not read")
-        raise ArrivalFailed("import_stopped", f"{stopped} Upload the {arrival.thing} again.") from failure
+            stopped = ingest.ImportStopped.from_error(failure, f"The {job.thing} was not read")
+        raise ArrivalFailed("import_stopped", f"{stopped} {job.repeat}") from failure
     except (ArrivalLost, ArrivalFailed, OperationalError, InterfaceError):
         raise
     except Exception as error:
         # A bug: it is logged once instead of failing again every few minutes.
-        logger.exception("Reading the %s %s failed", arrival.thing, arrival.pk)
+        logger.exception("Processing the %s %s failed", job.thing, job.pk)
         raise ArrivalFailed("import_failed", SERVER_ERROR) from error
 
 
-def finish(arrival: Arrival, **outcome: Any) -> None:
+def finish(job: WorkerJob, **outcome: Any) -> None:
     """Save the outcome, in the transaction of the caller if there is one. Raises ArrivalLost."""
-    if not _own_rows(arrival).update(finished_at=clock.now(), **outcome):
+    if not _own_rows(job).update(finished_at=clock.now(), **outcome):
         raise ArrivalLost
 
 
@@ -168,7 +170,7 @@ def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
         yield copy
 
 
-def make_progress_saver(arrival: Arrival) -> Callable[[int, int], None]:
+def make_progress_saver(job: WorkerJob) -> Callable[[int, int], None]:
     """Return a function that saves the progress now and then; it raises ArrivalLost if another worker has the row."""
     saved_at, last = -PROGRESS_INTERVAL, (-1, -1)
 
@@ -178,24 +180,24 @@ def make_progress_saver(arrival: Arrival) -> Callable[[int, int], None]:
         if now - saved_at < PROGRESS_INTERVAL and (done < total or (done, total) == last):
             return
         saved_at, last = now, (done, total)
-        if not _own_rows(arrival).update(done=done, total=total, heartbeat_at=clock.now()):
+        if not _own_rows(job).update(done=done, total=total, heartbeat_at=clock.now()):
             raise ArrivalLost
 
     return save
 
 
 @contextmanager
-def _send_heartbeats(arrival: Arrival) -> Iterator[None]:
+def _send_heartbeats(job: WorkerJob) -> Iterator[None]:
     # Some steps take longer than HEARTBEAT_TIMEOUT without any progress to report.
     ended = threading.Event()
 
     def beat() -> None:
         while not ended.wait(HEARTBEAT):
             with suppress(Error):  # the thread that reads the file raises it
-                _own_rows(arrival).update(heartbeat_at=clock.now())
+                _own_rows(job).update(heartbeat_at=clock.now())
             connection.close()
 
-    thread = threading.Thread(target=beat, name=f"{arrival.thing}-heartbeat", daemon=True)
+    thread = threading.Thread(target=beat, name=f"{job.thing}-heartbeat", daemon=True)
     thread.start()
     try:
         yield
@@ -215,14 +217,14 @@ def delete_file(name: str) -> None:
         logger.warning("The file %s could not be deleted: %s", name, error)
 
 
-def delete_unneeded_files(model: type[Arrival]) -> None:
-    """Delete the files in the folder of the model that no open row needs."""
+def delete_unneeded_files(model: type[Arrival], also_needed: Q = NO_ROWS) -> None:
+    """Delete the files in the folder of the model that neither an open row needs nor one that is ``also_needed``."""
     now = clock.now()
     try:
         present = default_storage.listdir(model.folder)[1]
     except FileNotFoundError:  # a local store before its first file
         return
-    needed = set(model._default_manager.filter(OPEN).values_list("stored_as", flat=True))
+    needed = set(model._default_manager.filter(OPEN | also_needed).values_list("stored_as", flat=True))
     for name in (f"{model.folder}/{each}" for each in present):
         # A file is stored before its row is there, so a fresh one may be on its way.
         if name not in needed and screenshots.stored_at(name) < now - ORPHAN_AGE:

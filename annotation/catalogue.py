@@ -18,8 +18,9 @@ from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
-from annotation.models import Agent, Benchmark, ImportedLabel, KeyPoint, Person, Task
+from annotation.models import Agent, Assignment, Benchmark, ImportedLabel, KeyPoint, Person, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
+from annotation.workflow.guards import TRY_LATER, Conflict
 
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
 BATCH = 500  # rows written at once
@@ -148,7 +149,18 @@ def _next_version(benchmark: Benchmark, record: TaskRecord, latest: dict[str, Ta
 
 
 def _key_point_texts(texts: Iterable[str]) -> list[str]:
-    return [text for text in dict.fromkeys(each.strip()[:LONGEST_KEY_POINT] for each in texts) if text]
+    return [text for text in dict.fromkeys(map(_clean_text, texts)) if text]
+
+
+def _clean_text(text: str) -> str:
+    """Return the text of a key point as browsers show it: a box on a screenshot names its key point by this text."""
+    return text.replace("\r\n", "\n").strip()[:LONGEST_KEY_POINT]
+
+
+def _require_settled(task: int) -> None:
+    """Raise Conflict while a label of the task can still be undone: it was checked with the current key points."""
+    if Assignment.objects.filter(trajectory__task=task, submit_at__isnull=False).exists():
+        raise Conflict(f"A label of this task was just submitted, and can still be undone. {TRY_LATER}")
 
 
 def _lock(benchmark: int) -> None:
@@ -160,6 +172,7 @@ def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPo
     """Append the key points that the task lacks and return them; equal proposals are settled."""
     with transaction.atomic():
         _lock(task.benchmark_id)
+        _require_settled(task.pk)
         return _add_key_points(task, texts, timezone.now())
 
 
@@ -180,7 +193,7 @@ def propose_key_point(task: Task, text: str, person: Person) -> KeyPoint | None:
 
     Proposals of others do not count: the person would notice that their own is missing.
     """
-    text = text.strip()[:LONGEST_KEY_POINT]
+    text = _clean_text(text)
     with transaction.atomic():
         Task.objects.select_for_update(no_key=True).get(pk=task.pk)
         known = task.key_points.filter(Q(accepted_at__isnull=False) | Q(proposed_by=person), retired_at__isnull=True)
@@ -193,6 +206,7 @@ def accept_key_point(key_point: KeyPoint) -> None:
     """Make a proposal a key point that every new label needs; equal proposals of others are settled."""
     with transaction.atomic():
         _lock(key_point.task.benchmark_id)
+        _require_settled(key_point.task_id)
         Task.objects.select_for_update(no_key=True).get(pk=key_point.task_id)
         now = timezone.now()
         point = KeyPoint.objects.get(pk=key_point.pk)
@@ -207,6 +221,7 @@ def retire_key_point(key_point: KeyPoint) -> None:
     """Stop asking for a key point or a proposal; findings that refer to it stay."""
     with transaction.atomic():
         _lock(key_point.task.benchmark_id)
+        _require_settled(key_point.task_id)
         KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
 
 
@@ -266,7 +281,7 @@ def _find_unknown(records: list[ImportedLabelRecord], tasks: dict[str, Task]) ->
 def _label_problem(
     record: ImportedLabelRecord, task: Task | None, earlier: ImportedLabel | None, hints: dict[str, str]
 ) -> Problem | None:
-    where = f"row {record.row}"
+    where = f"line {record.row}"
     if task is None:
         says = f"{where}: task_id {record.task_id} is not a task of the benchmark; {hints[record.task_id]}."
         return Problem("task_unknown", says, where)

@@ -12,76 +12,36 @@ from django.conf import settings
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.files import File
-from django.db.models import QuerySet
-from django.utils.html import format_html
 from django.utils.text import slugify
 
 from annotation import label_fields
 from annotation.catalogue import LARGEST_LABEL_FILE
 from annotation.completeness import Asked, missing
+from annotation.form_fields import (
+    MAX_STEP,
+    VERDICT_NAMES,
+    ClockFormField,
+    Codes,
+    CodesFormField,
+    StepsFormField,
+    form_field,
+    terms,
+)
 from annotation.formats.registry import describe_files, describe_task_files
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
-from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person, Submission
-from annotation.protocol import MINIMUM_LABELS, PATHS, VERDICT_RULES, Term, is_blank
+from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person
+from annotation.protocol import PATHS, PROCESS_LABELS, VERDICT_RULES, Term, is_blank
 from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
 from annotation.workflow import Incomplete
 
-VERDICT_NAMES = {Verdict.FAILURE: "Failure", Verdict.SUCCESS: "Success", Verdict.NOT_EXECUTABLE: "Not executable"}
 VERDICT_KEYS = {Verdict.FAILURE: "f", Verdict.SUCCESS: "s", Verdict.NOT_EXECUTABLE: "n"}
+PROCESS_KEYS = {"wrong": "w", "unnecessary": "i", "side_effect": "y"}
 FINDING_SIGNS = {Finding.MET: "✓", Finding.UNMET: "✕", Finding.UNCLEAR: "?"}
 # The fields that templates/annotation/_label_form.html places itself, and the classes of its parts for a verdict.
 PLACED = {"verdict", "failure_step", "failure_type", "further_failure_types", "cause", "reasoning", "exception_reason"}
-PLACED |= {"evidence_missing", "criterion"}
+PLACED |= {"evidence_missing", "boxes", "process", "criterion"}
 BLOCKS = {Verdict.FAILURE: "for-failure", Verdict.NOT_EXECUTABLE: "for-cause"}
 FINDING_FIELD = re.compile(r"finding_([1-9][0-9]{0,17})")  # one spelling of a number, or a finding could come twice
-MAX_STEP = 1_000_000  # more than any trajectory has; the workflow checks the exact number
-
-
-def terms(choices: Iterable[Term]) -> list[tuple[str, str]]:
-    return [("", "Choose…"), *((term.code, term.name) for term in choices)]
-
-
-class Codes(forms.TextInput):
-    """Widget that joins the checkboxes of one name to a text of codes and spaces, the form that drafts store."""
-
-    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
-        values = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
-        return " ".join(str(value) for value in values if value)
-
-
-class CodesFormField(forms.CharField):
-    widget = Codes
-
-    def clean(self, value: Any) -> tuple[str, ...]:
-        return tuple(super().clean(value).split())
-
-
-class StepsFormField(forms.CharField):
-    def to_python(self, value: Any) -> tuple[int, ...]:  # type: ignore[override]
-        numbers = re.split(r"[\s,;]+", super().to_python(value) or "")
-        if not all(n.isascii() and n.isdigit() and len(n) < 10 and int(n) <= MAX_STEP for n in numbers if n):
-            raise ValidationError("Enter step numbers separated by commas, such as 3, 7.")
-        return tuple(sorted({int(n) for n in numbers if n}))
-
-
-def form_field(declared: LabelField) -> forms.Field:
-    match declared:
-        case label_fields.VerdictField():
-            return forms.TypedChoiceField(
-                choices=[(str(v.value), name) for v, name in VERDICT_NAMES.items()],
-                coerce=lambda value: Verdict(int(value)),
-                empty_value=None,
-                required=False,
-            )
-        case label_fields.CodeField():
-            return forms.ChoiceField(choices=terms(declared.terms), required=False)
-        case label_fields.CodesField():
-            return CodesFormField(required=False, max_length=500)
-        case label_fields.StepField():
-            return forms.IntegerField(required=False, min_value=0, max_value=MAX_STEP)
-        case label_fields.StepsField():
-            return StepsFormField(required=False, max_length=2000)
-    return forms.CharField(required=False)
 
 
 class LabelForm(forms.Form):
@@ -109,7 +69,16 @@ class LabelForm(forms.Form):
             self.fields["attempt_notes"] = forms.CharField(required=False)
             self.fields["attempt_link"] = forms.URLField(required=False, max_length=500, assume_scheme="https")
             self.fields["attempt_path"] = forms.ChoiceField(choices=terms(PATHS), required=False)
+            self.fields["attempt_seconds"] = ClockFormField(required=False)
         self.is_valid()
+        if self._hides_findings:
+            for name in [name for name in self.errors if FINDING_FIELD.match(name)]:
+                del self.errors[name]
+
+    @property
+    def _hides_findings(self) -> bool:
+        """Whether the form shows no key points, so that nobody can complete a finding."""
+        return bool(self.cleaned_data.get("verdict") is Verdict.NOT_EXECUTABLE)
 
     @classmethod
     def from_post(cls, data: Mapping[str, Any], *, attempt: bool = False, criterion: bool = False) -> LabelForm:
@@ -127,18 +96,25 @@ class LabelForm(forms.Form):
         """Return the entered content; a malformed value counts as missing, and is in `errors`."""
         given = {name: value for name, value in self.cleaned_data.items() if name in ADJUDICATION_FIELDS}
         return LabelContent(
-            findings=tuple(self._finding(pk) for pk in self.asked.key_points),
+            findings=tuple(each for pk in self.asked.key_points if (each := self._finding(pk)).finding),
             attempt=self._attempt() if self.asked.attempt else None,
             **given,
         )
 
+    def note(self) -> str | None:
+        """Return the note of the flag, None without a flag."""
+        return self.cleaned_data["flag_note"] if self.cleaned_data["flag"] else None
+
     def _finding(self, pk: int) -> FindingContent:
-        value = self.cleaned_data.get(f"finding_{pk}")
-        return FindingContent(pk, Finding(value) if value else None, self.cleaned_data.get(f"finding_{pk}_step"))
+        value, step = self.cleaned_data.get(f"finding_{pk}"), self.cleaned_data.get(f"finding_{pk}_step")
+        asks_step = self.asked.steps or f"finding_{pk}_step" in self.data
+        lacks_step = asks_step and step is None and value != Finding.UNCLEAR
+        hidden = self._hides_findings and lacks_step
+        return FindingContent(pk, Finding(value) if value and not hidden else None, step)
 
     def _attempt(self) -> AttemptContent:
         given = {name: self.cleaned_data.get(f"attempt_{name}") for name in ATTEMPT_FIELDS}
-        return AttemptContent(given["steps"], given["notes"] or "", given["link"] or "", given["path"] or "")
+        return AttemptContent(**{name: value for name, value in given.items() if value is not None})
 
     def typed(self) -> dict[str, str]:
         """Return the fields for a draft: all that are not empty, as typed."""
@@ -148,6 +124,10 @@ class LabelForm(forms.Form):
     def attempt_complete(self) -> bool:
         """Return whether the own attempt is complete, as far as this form can tell."""
         return not any(problem.where.startswith("attempt_") for problem in self.missing())
+
+    def attempt_lines(self) -> list[str]:
+        """Return the annotator's own path as far as it is typed: a line for each step."""
+        return [line.strip() for line in str(self.data.get("attempt_notes") or "").splitlines() if line.strip()]
 
     def _typed(self, name: str) -> Any:
         if isinstance(self.fields[name], CodesFormField):
@@ -215,6 +195,15 @@ class LabelForm(forms.Form):
             "errors": self.errors.get(declared.name, []),
         }
 
+    @property
+    def shows_process(self) -> bool:
+        """Return whether the form has the marks of steps; a draft can have some that are not asked for any more."""
+        return bool(self.asked.steps and (self.asked.process or self.data.get("process")))
+
+    def process_marks(self) -> list[tuple[str, Term]]:
+        """Return the marks of a step, each with its key."""
+        return [(PROCESS_KEYS[term.code], term) for term in PROCESS_LABELS]
+
     def rows(self, key_points: Iterable[KeyPoint]) -> list[dict[str, Any]]:
         """Return a row for each key point: the field name, the chosen value, the step as typed, the errors of both."""
         rows = []
@@ -240,6 +229,7 @@ def values_of(decision: Label | Adjudication | None) -> dict[str, str]:
     values: dict[str, Any] = {name: each.as_text(getattr(decision, name)) for name, each in declared.items()}
     if attempt := getattr(decision, "attempt", None):
         values |= {f"attempt_{name}": getattr(attempt, name) for name in ATTEMPT_FIELDS}
+        values["attempt_seconds"] = attempt.time
     for finding in decision.findings.all():
         values[f"finding_{finding.key_point_id}"] = finding.finding
         values[f"finding_{finding.key_point_id}_step"] = finding.step
@@ -286,6 +276,8 @@ class ProposalForm(forms.Form):
     text = forms.CharField(label="Key point", max_length=500)
 
 
+PROTOCOL_VERSIONS = [(1, "1: judge the agent's steps"), (2, "2: do the task yourself first, then judge")]
+ASKS_PROCESS = "Annotators may mark single steps as wrong, unnecessary or a side effect. Unmarked steps are right."
 TASK_FILES = (
     "a JSON list of objects with task_id and confirmed_task; the task list of WebArena-Verified; "
     + describe_task_files()
@@ -327,17 +319,35 @@ class UploadForm(forms.Form):
         help_text=f"Only if the benchmark is not in the list. One of: {TASK_FILES}.",
     )
     benchmark_name = forms.CharField(label="Name of the new benchmark", max_length=64, required=False)
+    protocol_version = forms.TypedChoiceField(
+        choices=PROTOCOL_VERSIONS,
+        coerce=int,
+        required=False,
+        initial=2,
+        empty_value=None,
+        help_text="Online-Mind2Web requires version 2. You can change it until the first trajectory is reserved.",
+    )
+    process_labels = forms.BooleanField(
+        label="Process labels",
+        required=False,
+        help_text=f"{ASKS_PROCESS} You can change this until the first trajectory is reserved.",
+    )
     keep_valid = forms.BooleanField(
         label="Keep the valid trajectories",
         required=False,
         help_text="Otherwise one invalid trajectory rejects the whole package.",
     )
-    dry_run = forms.BooleanField(label="Check without importing", required=False)
+    dry_run = forms.BooleanField(
+        label="Check without importing",
+        required=False,
+        help_text="If the check finds no problems, the file is stored for 24 hours, so that you can import it.",
+    )
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if not given.get("benchmark") and not given.get("tasks"):
             self.add_error("benchmark", "Choose a benchmark, or upload the tasks of a new one.")
+        given["protocol_version"] = given.get("protocol_version") or 1  # forms of earlier versions lack the field
         if given.get("tasks") and not slugify(given.get("benchmark_name", "")) and not given.get("benchmark"):
             self.add_error("benchmark_name", "Enter a name for the new benchmark, with letters or digits.")
         return given
@@ -413,86 +423,3 @@ class MatrixForm(forms.Form):
 
     def chosen(self) -> dict[str, str]:
         return {name: value for name, value in self.cleaned_data.items() if value}
-
-
-class SettingsForm(forms.Form):
-    """Settings of a submission; shares are percentages here. ``fixed`` has the reason for each read-only setting."""
-
-    protocol_version = forms.TypedChoiceField(
-        choices=[(1, "1: judge the agent's steps"), (2, "2: do the task yourself first, then judge")],
-        coerce=int,
-        help_text="Version 2 asks for the annotator's own steps and notes, and takes longer.",
-    )
-    required_labels = forms.IntegerField(
-        min_value=MINIMUM_LABELS, max_value=9, help_text="How many people label each trajectory independently."
-    )
-    spot_check_rate = forms.FloatField(
-        label="Spot check rate in percent",
-        min_value=0,
-        max_value=100,
-        help_text="The share of unanimous trajectories, drawn at random, that an adjudicator judges again.",
-    )
-    practice = forms.BooleanField(
-        label="Practice submission",
-        required=False,
-        help_text="It takes no labels. Newcomers to other submissions practise on it and see the correct answers.",
-    )
-    practice_set = forms.ModelChoiceField(
-        Submission.objects.none(),
-        required=False,
-        empty_label="none",
-        help_text="A practice submission that you maintain. Newcomers of this submission practise on it.",
-    )
-    pass_mark = forms.FloatField(
-        label="Pass mark in percent",
-        required=False,
-        min_value=0,
-        max_value=100,
-        help_text="The share of correct verdicts that a newcomer needs before getting real work. Empty: no pass mark.",
-    )
-    second_stage = forms.BooleanField(
-        label="Informed second stage",
-        required=False,
-        help_text=(
-            "Annotators may see the judges' evidence after submitting their own label. The label does not "
-            "change; their later opinion is stored separately and decides nothing."
-        ),
-    )
-
-    def __init__(
-        self,
-        data: Mapping[str, Any] | None,
-        submission: Submission,
-        practice_sets: QuerySet[Submission],
-        fixed: Mapping[str, str],
-    ) -> None:
-        mark = submission.pass_mark
-        now = {
-            "protocol_version": submission.protocol_version,
-            "required_labels": submission.required_labels,
-            "spot_check_rate": _percent(submission.spot_check_rate),
-            "practice": submission.practice,
-            "practice_set": submission.practice_set_id,
-            "pass_mark": None if mark is None else _percent(mark),
-            "second_stage": submission.second_stage,
-        }
-        super().__init__(data, initial=now)
-        own = Submission.objects.filter(pk=submission.practice_set_id or 0)  # stays if another maintainer has chosen it
-        choices = (practice_sets | own).select_related("agent", "benchmark").distinct()
-        self.fields["practice_set"].queryset = choices  # type: ignore[attr-defined]
-        for name, reason in fixed.items():
-            self.fields[name].disabled = True
-            says = self.fields[name].help_text
-            self.fields[name].help_text = format_html("{}<br><b>Fixed.</b> {}", says, reason)
-
-    def changes(self) -> dict[str, Any]:
-        """Return the changed settings for `workflow.configure`, shares as fractions."""
-        given = {name: self.cleaned_data[name] for name in self.changed_data}
-        for name in {"spot_check_rate", "pass_mark"} & set(given):
-            given[name] = None if given[name] is None else round(given[name] / 100, 6)
-        return given
-
-
-def _percent(share: float) -> float:
-    percent = round(share * 100, 4)
-    return int(percent) if percent == int(percent) else percent

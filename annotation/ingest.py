@@ -122,6 +122,8 @@ def import_all(
     maintainer: Any = None,
     keep_valid: bool = False,
     dry_run: bool = False,
+    protocol_version: int = 1,
+    process_labels: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> tuple[ImportReport, list[Submission]]:
     """Import a submission from each package of `open_packages`: all of them, or none.
@@ -129,7 +131,10 @@ def import_all(
     The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
     why) or after a dry run. Raises ImportStopped if the disk or the store fails; then nothing was saved either.
     """
-    options = ImportOptions(benchmark, agent_name.strip(), maintainer, keep_valid, dry_run, progress)
+    name = agent_name.strip()
+    options = ImportOptions(
+        benchmark, name, maintainer, keep_valid, dry_run, protocol_version, process_labels, progress
+    )
     report = ImportReport()
     return report, _import(path, options, report)
 
@@ -141,6 +146,8 @@ class ImportOptions:
     maintainer: Any
     keep_valid: bool
     dry_run: bool
+    protocol_version: int
+    process_labels: bool
     progress: Progress
 
 
@@ -346,6 +353,7 @@ def _get_or_create(
         message = f"{agent} has a submission for this benchmark already; this one is attempt {attempt}."
         report.warn(PACKAGE, Problem("new_attempt", message))
     new = Submission(benchmark=options.benchmark, agent=agent, digest=parsed.digest, attempt=attempt)
+    new.protocol_version, new.process_labels = options.protocol_version, options.process_labels
     new.save()
     return new, True
 

@@ -9,8 +9,20 @@ from pathlib import Path
 
 from celery import shared_task
 from django.conf import settings
+from django.db.models import Q
 
-from annotation import arrivals, chain_checks, changes, ingest, screenshots, sign_ins, store_checks, workflow
+from annotation import (
+    arrivals,
+    chain_checks,
+    changes,
+    checked_uploads,
+    ingest,
+    parked,
+    screenshots,
+    sign_ins,
+    store_checks,
+    workflow,
+)
 from annotation.models import Screenshot, Submission, Upload
 from annotation.records import PACKAGE, ImportReport, Problem
 
@@ -35,8 +47,10 @@ def _import(upload: Upload) -> None:
         report, made = ImportReport(), []
         report.reject(PACKAGE, Problem(ended.code, str(ended)))
     # If this worker has lost the row, its submission stays; the next worker reports that it was imported before.
-    arrivals.finish(upload, report=report.as_json(), submission=made[0] if made else None)
-    arrivals.delete_file(upload.stored_as)
+    upload.report = report.as_json()
+    arrivals.finish(upload, report=upload.report, submission=made[0] if made else None)
+    if not checked_uploads.is_importable(upload):
+        arrivals.delete_file(upload.stored_as)
     for submission in made:
         prepare_pictures.delay(submission.pk)
 
@@ -51,6 +65,8 @@ def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
             maintainer=upload.uploaded_by,
             keep_valid=upload.keep_valid,
             dry_run=upload.dry_run,
+            protocol_version=upload.protocol_version,
+            process_labels=upload.process_labels,
             progress=arrivals.make_progress_saver(upload),
         )
 
@@ -70,6 +86,12 @@ def resume_uploads() -> None:
     """Queue uploads again that have no message or have lost their worker: the rows decide, not the broker."""
     for pk in arrivals.find_waiting(Upload):
         import_upload.delay(pk)
+    checked_uploads.forget_expired()
+
+
+@shared_task
+def submit_parked() -> None:
+    parked.submit_due()
 
 
 @shared_task
@@ -84,7 +106,7 @@ def prune_images() -> None:
     try:
         screenshots.prune(timedelta(days=1))
     finally:
-        arrivals.delete_unneeded_files(Upload)
+        arrivals.delete_unneeded_files(Upload, Q(dry_run=True))  # checks that `forget_expired` has not ended
 
 
 @shared_task

@@ -7,12 +7,14 @@ written independently: evaluations/verifier/shapes.py and evaluations/schemas/la
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, get_origin, get_type_hints
 
-from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, REASONING_LIMIT, Term, is_blank
-from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
+from annotation.protocol import CAUSES, DECIDING, FAILURE_TYPES, PROCESS_LABELS, REASONING_LIMIT, Term, is_blank
+from annotation.records import AttemptContent, Box, Finding, FindingContent, Problem, StepMark, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,8 +131,69 @@ class StepsField(LabelField):
     def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
         unknown = [step for step in getattr(content, self.name) if not 0 <= step < steps]
         if unknown:
-            message = f"{self.title}: these steps do not exist: {', '.join(map(str, unknown[:5]))}."
+            message = f"{self.title}: these steps do not exist: {_first_steps(unknown)}."
             yield Problem(self.unknown, message, self.name)
+
+
+class BoxesField(LabelField):
+    """Boxes on screenshots, at most one for each key point and one for the failure."""
+
+    def store(self, value: Any, content: LabelContent) -> list[dict[str, Any]]:
+        """Return objects with ``key_point``, ``step`` and ``box`` (x, y, width, height), the failure's box last."""
+        failed = content.verdict is Verdict.FAILURE
+        stored = [
+            {"key_point": box.key_point, "step": box.step, "box": [box.x, box.y, box.width, box.height]}
+            for box in value
+            if failed or box.key_point is not None
+        ]
+        return sorted(stored, key=lambda box: (box["key_point"] is None, box["step"], box["key_point"] or ""))
+
+    def as_text(self, stored: Any) -> str:
+        return json.dumps(stored, ensure_ascii=False, separators=(",", ":")) if stored else ""
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        boxes: tuple[Box, ...] = getattr(content, self.name)
+        for step in sorted({box.step for box in boxes if not 0 <= box.step < steps}):
+            yield Problem("box_step_unknown", f"A box is on step {step}, which does not exist. Remove it.", self.name)
+        if len({box.key_point for box in boxes}) < len(boxes):
+            yield Problem("box_twice", "A key point, or the failure, has two boxes. Remove one.", self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessField(LabelField):
+    """Marks on single steps, at most one for each; a step without a mark is right."""
+
+    terms: tuple[Term, ...]
+
+    def store(self, value: Any, content: LabelContent) -> list[dict[str, Any]]:
+        """Return objects with ``step`` and ``mark``, in the order of steps."""
+        return [{"step": each.step, "mark": each.mark} for each in sorted(value, key=lambda each: each.step)]
+
+    def as_text(self, stored: Any) -> str:
+        return ", ".join(f"{each['step']} {self.name_of(each['mark'])}" for each in stored)
+
+    def name_of(self, mark: str) -> str:
+        return _names_of([mark], self.terms)[0].lower()
+
+    def problems(self, content: LabelContent, steps: int) -> Iterator[Problem]:
+        marks: tuple[StepMark, ...] = getattr(content, self.name)
+        if unknown := {each.step for each in marks if not 0 <= each.step < steps}:
+            message = f"{self.title}: these steps do not exist: {_first_steps(unknown)}."
+            yield Problem("process_step_unknown", message, self.name)
+        if odd := sorted({each.mark for each in marks} - {term.code for term in self.terms}):
+            known = ", ".join(term.code for term in self.terms)
+            message = f"The mark {odd[0][:40]!r} does not exist. Use one of: {known}."
+            yield Problem("process_unknown", message, self.name)
+        if twice := [step for step, times in Counter(each.step for each in marks).items() if times > 1]:
+            message = f"{self.title}: leave one mark at each of these steps: {_first_steps(twice)}."
+            yield Problem("process_twice", message, self.name)
+
+
+def _first_steps(steps: Collection[int]) -> str:
+    """Return the first five steps in words, and how many follow."""
+    first = sorted(steps)
+    more = f" and {len(first) - 5} more" if len(first) > 5 else ""
+    return ", ".join(map(str, first[:5])) + more
 
 
 def _names_of(codes: list[str], terms: tuple[Term, ...]) -> list[str]:
@@ -234,10 +297,28 @@ class LabelContent:
     evidence_missing: Annotated[
         tuple[int, ...],
         StepsField(
-            title="Evidence missing",
-            label="Evidence missing at steps",
+            title="No evidence",
+            label="No evidence at steps",
             unknown="evidence_step_unknown",
             help="Steps whose screenshot does not show what is needed.",
+        ),
+    ] = ()
+    boxes: Annotated[
+        tuple[Box, ...],
+        BoxesField(
+            title="Boxes",
+            help="Boxes on screenshots: the text of the key point (null: the failure), the step, and x, y, width and "
+            "height in pixels of the screenshot.",
+        ),
+    ] = ()
+    process: Annotated[
+        tuple[StepMark, ...],
+        ProcessField(
+            title="Process",
+            label="Steps that were not right",
+            terms=PROCESS_LABELS,
+            help="Steps that were not right, each with its mark: wrong, unnecessary or side_effect. Other steps are "
+            "right, if the submission asks for process labels.",
         ),
     ] = ()
     criterion: Annotated[

@@ -19,14 +19,17 @@ from annotation import protocol
 from annotation.label_fields import TEXT_FIELDS
 from annotation.models import (
     Adjudication,
+    Comment,
     Event,
     Flag,
+    FlagAnswer,
     HumanAttempt,
     InformedRevision,
     KeyPoint,
     Label,
     Membership,
     Person,
+    Question,
     Redaction,
     Release,
     Reopening,
@@ -177,6 +180,21 @@ def find_written_texts(submission: Submission) -> Iterator[PlacedTexts]:
     events = Event.objects.filter(submission=submission).exclude(kind__in=EVENTS_OF_ROWS)
     for sequence, kind, payload in events.values_list("sequence", "kind", "payload"):
         yield f"event {sequence} ({kind})", tuple(extract_texts(payload))
+
+
+def find_discussion(submission: Submission) -> Iterator[PlacedTexts]:
+    """Yield the texts that no export or bundle contains: comments, answers to flags, questions and their answers."""
+    pseudonyms = dict(Membership.objects.filter(submission=submission).values_list("person", "pseudonym"))
+    comments = Comment.objects.filter(trajectory__submission=submission).order_by("trajectory__position", "pk")
+    for person, task, text in comments.values_list("author", "trajectory__task__external_id", "text"):
+        yield f"comment of {pseudonyms.get(person, 'somebody else')} on {task}", (text,)
+    answers = FlagAnswer.objects.filter(trajectory__submission=submission).order_by("trajectory__position", "pk")
+    for person, task, text in answers.values_list("answered_by", "trajectory__task__external_id", "text"):
+        yield f"flag answer of {pseudonyms.get(person, 'somebody else')} on {task}", (text,)
+    for kind, author, column in (("question", "asker", "text"), ("answer", "answered_by", "answer")):
+        questions = Question.objects.filter(submission=submission).order_by("pk")
+        for person, text in questions.exclude(**{author: None}).values_list(author, column):
+            yield f"{kind} of {pseudonyms.get(person, 'somebody else')} on the guidelines", (text,)
 
 
 def extract_texts(value: object) -> Iterator[str]:

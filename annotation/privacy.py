@@ -17,15 +17,18 @@ from annotation.models import (
     Activity,
     Adjudication,
     Assignment,
+    Comment,
     Draft,
     Event,
     Flag,
+    FlagAnswer,
     InformedRevision,
     KeyPoint,
     KnownAnswer,
     Membership,
     Person,
     PracticeAnswer,
+    Question,
     Redaction,
     Release,
     Reopening,
@@ -51,14 +54,18 @@ SAID_HERE = frozenset(
         "annotation.Adjudication.adjudicator",
         "annotation.ApiToken.person",
         "annotation.Assignment.annotator",
+        "annotation.Comment.author",
         "annotation.Draft.author",
         "annotation.Event.actor",
         "annotation.Flag.annotator",
+        "annotation.FlagAnswer.answered_by",
         "annotation.KeyPoint.proposed_by",
         "annotation.KnownAnswer.author",
         "annotation.Membership.person",
         "annotation.Phrase.person",
         "annotation.PracticeAnswer.person",
+        "annotation.Question.answered_by",
+        "annotation.Question.asker",
         "annotation.Redaction.redacted_by",
         "annotation.Release.annotator",
         "annotation.Reopening.reopened_by",
@@ -94,10 +101,17 @@ def data_of(person: Person) -> dict[str, Any]:
         "informed": _informed(person),
         "adjudications": _adjudications(person),
         "drafts": _of(Draft.objects.filter(author=person), "content", "saved_at"),
-        "claims": _of(Assignment.objects.filter(annotator=person), "claimed_at", "lease_expires_at"),
+        "claims": _of(Assignment.objects.filter(annotator=person), "claimed_at", "lease_expires_at", "submit_at"),
         "flags": _of(Flag.objects.filter(annotator=person), "note", "flagged_at"),
+        "flag_answers": _of(FlagAnswer.objects.filter(answered_by=person), "text", "answered_at"),
         "reports": _of(Report.objects.filter(reporter=person), "kind", "note", "reported_at"),
         "answers": _of(Report.objects.filter(settled_by=person), "kind", "answer", "settled_at"),
+        "comments": _of(Comment.objects.filter(author=person), "step", "text", "written_at"),
+        # Without the answers, which are another person's.
+        "questions": _rows(Question.objects.filter(asker=person), "submission", "text", "asked_at"),
+        "guideline_answers": _rows(
+            Question.objects.filter(answered_by=person), "submission", "answer", "answered_at", "private"
+        ),
         "releases": _of(Release.objects.filter(annotator=person), "reason", "released_at"),
         "reopenings": _of(Reopening.objects.filter(reopened_by=person), "reason", "reopened_at"),
         "activity": _of(Activity.objects.filter(person=person), "seconds", "steps", "last_at"),
@@ -155,10 +169,11 @@ def _account(person: Person) -> Entry:
 
 def _labels(person: Person) -> list[Entry]:
     rows = access.labels_by(person).select_related(
-        "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
+        "assignment__trajectory__task", "assignment__trajectory__submission", "attempt"
     )
+    rows = rows.defer("assignment__trajectory__submission__import_report")
     entries = []
-    for row in rows.prefetch_related("findings__key_point").order_by("created_at", "pk"):
+    for row in rows.prefetch_related("findings").order_by("created_at", "pk"):
         facts = {name: value for name, value in label_facts(row).items() if name != "slot"}
         claimed = instant(row.assignment.claimed_at)
         entries.append({"submission": row.assignment.trajectory.submission_id, "claimed_at": claimed} | facts)
@@ -183,7 +198,7 @@ def _informed(person: Person) -> list[Entry]:
 def _adjudications(person: Person) -> list[Entry]:
     rows = Adjudication.objects.filter(adjudicator=person).select_related("trajectory__task")
     entries = []
-    for row in rows.prefetch_related("findings__key_point").order_by("opened_at", "pk"):
+    for row in rows.prefetch_related("findings").order_by("opened_at", "pk"):
         place = {"submission": row.trajectory.submission_id, "task_id": row.trajectory.task.external_id}
         facts = adjudication_facts(row) if row.decided_at else {}
         entries.append(place | {"opened_at": instant(row.opened_at), "decided_at": instant(row.decided_at)} | facts)

@@ -126,11 +126,12 @@ def filter_matrix(
 
 
 def _select_lease(slot: str) -> Q:
-    now = clock.now()
+    # A submitted label that can still be undone has a lease too, which no queue takes away.
+    expired = Q(lease_expires_at__lte=clock.now(), submit_at__isnull=True)
     return {
-        "held": Q(lease_expires_at__gt=now),
+        "held": Q(lease_expires_at__isnull=False) & ~expired,
         "filled": Q(lease_expires_at__isnull=True),
-        "expired": Q(lease_expires_at__lte=now),
+        "expired": expired,
     }[slot]
 
 

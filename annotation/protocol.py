@@ -257,6 +257,12 @@ PATHS: tuple[Term, ...] = (
     Term("not_comparable", "Not comparable", "I could not do the task, or the site has changed since."),
 )
 
+# Marks on single steps, only where the submission asks for them. They belong to no version of the protocol.
+PROCESS_LABELS: tuple[Term, ...] = (
+    Term("wrong", "Wrong", "The step is a mistake: it does something other than what the task needs here."),
+    Term("unnecessary", "Unnecessary", "The task can be done without the step: a repetition, a detour, no effect."),
+    Term("side_effect", "Side effect", "The step changes something that the task does not ask to change."),
+)
 NOT_COMPARABLE = "not_comparable"  # one of `PATHS`: the annotator could not do the task, so has no steps
 
 PATH_CODES = frozenset(term.code for term in PATHS)

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Exists, OuterRef, QuerySet, TextChoices
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextChoices
 from django.utils import timezone
 
 from annotation import clock
-from annotation.models import Assignment, Label, Person, Release, Submission, Trajectory
+from annotation.models import Adjudication, Assignment, Person, Release, Submission, Trajectory
 from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
 PRESSED_TWICE = timedelta(seconds=3)
 AT_ONCE = 1000  # rows in memory
 BEGIN = datetime.min.replace(tzinfo=UTC)
+SUBMITTED = Q(lease_expires_at__isnull=True) | Q(submit_at__isnull=False)  # assignments; see `is_submitted`
 MOST_POSITIONS = 2**32 - 1
 MOST_CHOICES = 50  # no more people than this open trajectories at the same moment
 
@@ -63,17 +64,27 @@ def find_held(person: Person, submission: Submission) -> Assignment | None:
 
 
 def find_all_held(person: Person, submission: Submission) -> QuerySet[Assignment]:
-    held = Assignment.objects.filter(
-        annotator=person, trajectory__submission=submission, lease_expires_at__gt=clock.now()
+    """Return the person's reservations, except those that they have put off."""
+    return _find_reserved(person, submission).filter(put_off_until__isnull=True)
+
+
+def find_put_off(person: Person, submission: Submission) -> QuerySet[Assignment]:
+    return _find_reserved(person, submission).filter(put_off_until__isnull=False).select_related("trajectory__task")
+
+
+def _find_reserved(person: Person, submission: Submission) -> QuerySet[Assignment]:
+    reserved = Assignment.objects.filter(
+        annotator=person,
+        trajectory__submission=submission,
+        lease_expires_at__gt=clock.now(),
+        submit_at__isnull=True,
     )
-    return held.select_related("trajectory").order_by("claimed_at", "pk")
+    return reserved.select_related("trajectory").order_by("claimed_at", "pk")
 
 
 def count_own(person: Person, submission: Submission) -> tuple[int, int]:
-    """Count the trajectories that the person has labelled, and all of the submission; nothing about other people."""
-    done = Label.objects.filter(
-        assignment__annotator=person, assignment__trajectory__submission=submission, revision=1
-    ).count()
+    """Count the trajectories that the person has submitted, and all of the submission; nothing about other people."""
+    done = Assignment.objects.filter(SUBMITTED, annotator=person, trajectory__submission=submission).count()
     return done, submission.trajectories.count()
 
 
@@ -135,6 +146,7 @@ class _Waiting(NamedTuple):
     reopened_at: Any
     opened_by: int | None
     opened_at: Any
+    put_off_until: Any
 
 
 class Waiting:
@@ -165,8 +177,20 @@ class Waiting:
 @dataclass(frozen=True, slots=True)
 class Queue:
     mine: Waiting
+    put_off: Waiting  # by the person
     others: Waiting
     kinds: Counter[Kind]
+
+
+def count_waiting(person: Person, submission: Submission) -> tuple[int, int, int]:
+    """Count the trajectories that the person has opened, those that nobody has, and those that the person put off."""
+    rows = _waiting(submission.trajectories.order_by()).values_list("opened_by", "put_off_until")
+    opened = Counter((person_pk, is_put_off(until)) for person_pk, until in rows)
+    return opened[person.pk, False], opened[None, False], opened[person.pk, True]
+
+
+def is_put_off(until: datetime | None) -> bool:
+    return until is not None and until > clock.now()
 
 
 def load_queue(submission: Submission) -> list[Any]:
@@ -176,15 +200,27 @@ def load_queue(submission: Submission) -> list[Any]:
 
 def load_queue_of(person: Person, submission: Submission, kind: Kind | None = None) -> Queue:
     """Return the queue as ``person`` sees it. ``others`` has only ``kind`` if that is given; ``kinds`` counts all."""
-    mine, others, kinds = [], [], Counter[Kind]()
+    mine: list[int] = []
+    put_off: list[int] = []
+    others: list[int] = []
+    kinds = Counter[Kind]()
     for row, found in _stream(submission):
         if row.opened_by == person.pk:
-            mine.append(_key(row, found))
+            (put_off if is_put_off(row.put_off_until) else mine).append(_key(row, found))
             continue
         kinds[found] += 1
         if kind is None or found is kind:
             others.append(_key(row, found))
-    return Queue(Waiting(submission, mine), Waiting(submission, others), kinds)
+    own, later, rest = (Waiting(submission, keys) for keys in (mine, put_off, others))
+    return Queue(own, later, rest, kinds)
+
+
+def find_longest_waiting(submission: Submission, count: int, *, spot_checks: bool) -> list[Any]:
+    """Return the spot checks, or else the disputes and what else waits, that have waited longest, oldest first."""
+    waiting = ((row, kind) for row, kind in _stream(submission) if (kind is Kind.SPOT_CHECK) is spot_checks)
+    oldest = nsmallest(count, waiting, key=lambda each: (find_waiting_since(each[0]), each[0].position))
+    found = Waiting(submission, [_key(*each) for each in oldest])[:]
+    return sorted(found, key=lambda row: (row.since, row.position))
 
 
 def _key(row: _Waiting, kind: Kind) -> int:
@@ -207,8 +243,14 @@ def next_to_adjudicate(person: Person, submission: Submission, kind: str = "") -
     At most `MOST_CHOICES`. Narrow rows of the whole queue are streamed, and only the chosen trajectories are loaded.
     First trajectories that nobody has opened, then the person's own open ones, and last those of others that can be
     taken over. A trajectory that the person opened just now comes before all, so that a double click opens only one.
+    Trajectories that are put off are left out.
     """
     just_now, long_ago = timezone.now() - PRESSED_TWICE, adjudications_expire_before()
+    open_ones = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=True)
+    at_work = open_ones.filter(
+        trajectory__activities__person=F("adjudicator"), trajectory__activities__last_at__gt=long_ago
+    )
+    active = set(at_work.values_list("trajectory", flat=True))
 
     def turn(row: _Waiting) -> int:
         if row.opened_by == person.pk:
@@ -220,7 +262,8 @@ def next_to_adjudicate(person: Person, submission: Submission, kind: str = "") -
         return turn(row), HARDEST_FIRST.index(found) if found else 0, find_waiting_since(row), row.position
 
     waiting = (row for row, found in _stream(submission) if not kind or found == kind or turn(row) == 0)
-    waiting = (row for row in waiting if turn(row) < 3 or row.opened_at <= long_ago)
+    waiting = (row for row in waiting if turn(row) < 3 or (row.opened_at <= long_ago and row.pk not in active))
+    waiting = (row for row in waiting if not is_put_off(row.put_off_until))
     chosen = [row.pk for row in nsmallest(MOST_CHOICES, waiting, key=place)]
     loaded = submission.trajectories.select_related("task").in_bulk(chosen)
     return [loaded[pk] for pk in chosen if pk in loaded]

@@ -138,17 +138,42 @@ class FindingContent:
 
 
 @dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle on the screenshot of ``step``, in its pixels.
+
+    It shows what proves a key point (``key_point``, its text) or the failure (None).
+    """
+
+    key_point: str | None
+    step: int
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepMark:
+    """A person's mark on a step that was not right: ``mark`` is a code of `protocol.PROCESS_LABELS`."""
+
+    step: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptContent:
     """The annotator's own attempt before judging, as version 2 of the protocol requires.
 
-    ``steps`` is the number of actions that they needed, None if they could not do the task; ``path`` compares the
-    agent's path with theirs (a code of `protocol.PATHS`).
+    ``steps`` is the number of actions that they needed, None if they could not do the task; ``notes`` have a line for
+    each; ``path`` compares the agent's path with theirs (a code of `protocol.PATHS`); ``seconds`` is the time that it
+    took, None if not noted.
     """
 
     steps: int | None = None
     notes: str = ""
     link: str = ""
     path: str = ""
+    seconds: int | None = None
 
 
 PACKAGE = ""  # the task id under which a report lists problems of the whole package

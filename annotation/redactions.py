@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -32,12 +33,27 @@ def choose_current(revisions: list[Redaction]) -> Redaction | None:
     return revisions[0] if revisions and revisions[0].boxes else None
 
 
-def find_current(submission: Submission) -> dict[str, Redaction]:
-    """Return the current redactions by the SHA-256 of their originals, sorted."""
+def find_current(submission: Submission, originals: Collection[str] | None = None) -> dict[str, Redaction]:
+    """Return the current redactions by the SHA-256 of their originals, sorted; only those of ``originals`` if given."""
     newest = annotate_replaced(find_history(submission)).filter(replaced=False).order_by("original")
+    if originals is not None:
+        newest = newest.filter(original__in=originals)
     return {row.original: row for row in newest if row.boxes}
 
 
 def map_redacted(submission: Submission) -> dict[str, str]:
     """Return the SHA-256 of each redacted copy by that of its original; `screenshots.original` reads both."""
     return {original: row.redacted for original, row in find_current(submission).items()}
+
+
+def cover(screenshot: Screenshot, redaction: Redaction | None) -> Screenshot:
+    """Return the covered image of a redacted screenshot, unsaved, or the screenshot itself without a redaction."""
+    if redaction is None:
+        return screenshot
+    return Screenshot(
+        sha256=redaction.redacted,
+        media_type="image/png",
+        width=screenshot.width,
+        height=screenshot.height,
+        size=redaction.size,
+    )

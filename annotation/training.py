@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 
-from django.db.models import QuerySet
+from django.db.models import Count, F, Q, QuerySet
 
 from annotation.models import Event, KnownAnswer, Label, Membership, Person, PracticeAnswer, Submission, Trajectory
+from annotation.records import Verdict
 
 PASSED = "practice_passed"  # the kind of the event
 ROUNDING = 1e-9  # so that 3 of 5 is 60 percent despite float errors
@@ -42,6 +45,20 @@ class Practice:
     @property
     def right(self) -> int:
         return self.right_in(self.number)
+
+    @property
+    def faults(self) -> list[Trajectory]:
+        """Return the items that are failures."""
+        return [item for item in self.items if item.known_answer.verdict == Verdict.FAILURE]
+
+    @property
+    def missed(self) -> list[Trajectory]:
+        """Return the failures of which no answer of this round names the fault."""
+        return [item for item in self.faults if not finds_fault(self.current.get(item.pk), item.known_answer)]
+
+    @property
+    def found(self) -> int:
+        return len(self.faults) - len(self.missed)
 
     @property
     def over(self) -> bool:
@@ -83,6 +100,15 @@ class Practice:
         return self.needed is not None and self._over(self.rounds[number]) and self.right_in(number) >= self.needed
 
 
+def finds_fault(answer: PracticeAnswer | None, known: KnownAnswer) -> bool:
+    """Return whether an answer to a failure names its fault: the right verdict, and the right step or type."""
+    if answer is None or not answer.right:
+        return False
+    given = answer.content
+    at_step = known.failure_step is not None and given.get("failure_step") == known.failure_step
+    return at_step or given.get("failure_type") == known.failure_type
+
+
 def load_items(practice_set: int | None) -> QuerySet[Trajectory]:
     """Return the items of a practice set (primary key), by position; never gold items of a submission under review."""
     return Trajectory.objects.filter(
@@ -91,13 +117,19 @@ def load_items(practice_set: int | None) -> QuerySet[Trajectory]:
 
 
 def load_practice(person: Person, submission: Submission) -> Practice:
-    """Load the person's results in the practice set of ``submission``; without items if it has none."""
-    items = list(load_items(submission.practice_set_id).select_related("task", "known_answer"))
-    rounds: dict[int, dict[int, PracticeAnswer]] = {}
-    for answer in PracticeAnswer.objects.filter(person=person, trajectory__in=items):
-        rounds.setdefault(answer.round, {})[answer.trajectory_id] = answer
-    recorded = Event.objects.filter(submission=submission, kind=PASSED, actor=person).exists()
-    return Practice(items, rounds, submission.pass_mark, recorded)
+    """Load the person's results in the practice set that ``submission`` has or is; without items if none."""
+    return load_practices([person.pk], submission)[person.pk]
+
+
+def load_practices(people: Iterable[int], submission: Submission) -> dict[int, Practice]:
+    """Load the results of several people (primary keys) as `load_practice` does, in three queries."""
+    items = list(load_items(submission.played_set).select_related("task", "known_answer"))
+    rounds: dict[int, dict[int, dict[int, PracticeAnswer]]] = {person: {} for person in people}
+    for answer in PracticeAnswer.objects.filter(person__in=rounds, trajectory__in=items):
+        rounds[answer.person_id].setdefault(answer.round, {})[answer.trajectory_id] = answer
+    passed = Event.objects.filter(submission=submission, kind=PASSED, actor__in=rounds).values_list("actor", flat=True)
+    recorded = set(passed)
+    return {person: Practice(items, rounds[person], submission.pass_mark, person in recorded) for person in rounds}
 
 
 def is_admitted(person: Person, submission: Submission) -> bool:
@@ -108,8 +140,17 @@ def is_admitted(person: Person, submission: Submission) -> bool:
     """
     if submission.practice_set_id is None or submission.pass_mark is None:
         return True
-    own = Label.objects.filter(assignment__annotator=person, assignment__trajectory__submission=submission)
-    return own.exists() or load_practice(person, submission).passed
+    return _find_labels([person.pk], submission).exists() or load_practice(person, submission).passed
+
+
+def find_admitted(practices: dict[int, Practice], submission: Submission) -> set[int]:
+    """Return the people, by primary key, whose practice or earlier labels let them label: see `is_admitted`."""
+    labelled = _find_labels(practices, submission).order_by().values_list("assignment__annotator", flat=True)
+    return {person for person, practice in practices.items() if practice.passed} | set(labelled.distinct())
+
+
+def _find_labels(people: Iterable[int], submission: Submission) -> QuerySet[Label]:
+    return Label.objects.filter(assignment__annotator__in=people, assignment__trajectory__submission=submission)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +160,29 @@ class Gold:
     results: dict[str, bool]
 
 
-def load_gold(submission: Submission) -> list[Gold]:
-    """Return the results of all gold items, by position. Only first revisions count, because they are blind."""
-    answers = KnownAnswer.objects.filter(trajectory__submission=submission).order_by("trajectory__position")
+def count_gold(submission: Submission) -> list[tuple[str, int, int]]:
+    """Return for each annotator of gold items the pseudonym, the number of right verdicts, and of all."""
+    labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
+    labels = labels.filter(assignment__trajectory__known_answer__isnull=False).order_by()
+    right = Count("pk", filter=Q(verdict=F("assignment__trajectory__known_answer__verdict")))
+    names = dict(Membership.objects.filter(submission=submission).values_list("person", "pseudonym"))
+    rows = labels.values_list("assignment__annotator").annotate(right=right, every=Count("pk"))
+    return sorted(((names[person], good, every) for person, good, every in rows), key=lambda row: (len(row[0]), row[0]))
+
+
+def load_gold(submission: Submission, trajectories: Iterable[int]) -> list[Gold]:
+    """Return the results of the gold items among ``trajectories`` (primary keys), by position.
+
+    Only first revisions count, because they are blind.
+    """
+    answers = KnownAnswer.objects.filter(trajectory__submission=submission, trajectory__in=trajectories)
+    answers = answers.order_by("trajectory__position")
     names = dict(Membership.objects.filter(submission=submission).values_list("person", "pseudonym"))
     first = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
     verdicts: dict[int, dict[str, int]] = {}
-    for trajectory, person, verdict in first.filter(assignment__trajectory__known_answer__isnull=False).values_list(
-        "assignment__trajectory", "assignment__annotator", "verdict"
-    ):
+    for trajectory, person, verdict in first.filter(
+        assignment__trajectory__in=answers.values("trajectory")
+    ).values_list("assignment__trajectory", "assignment__annotator", "verdict"):
         verdicts.setdefault(trajectory, {})[names[person]] = verdict
     return [
         Gold(
@@ -137,3 +192,43 @@ def load_gold(submission: Submission) -> list[Gold]:
         )
         for answer in answers.select_related("trajectory__task")
     ]
+
+
+LEAST = 5  # labels, or gold items on each side of the median, below which a figure says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPace:
+    """A person's own labels in a submission, first revisions only.
+
+    ``seconds`` is the median active time, ``opened`` the median share of steps opened (None if no label has steps).
+    ``faster`` and ``slower`` are the gold items labelled in less than the median and in the rest: (right, all). Both
+    are None before the submission is opened, because nobody may learn before that which items are gold.
+    """
+
+    labels: int
+    seconds: float
+    opened: float | None
+    faster: tuple[int, int] | None = None
+    slower: tuple[int, int] | None = None
+
+    @property
+    def opened_percent(self) -> int:
+        return round(100 * (self.opened or 0))
+
+
+def load_own_pace(person: Person, submission: Submission) -> OwnPace | None:
+    """Return the pace of ``person``, never of anybody else; None if fewer than `LEAST` labels have a time."""
+    own = _find_labels([person.pk], submission).filter(revision=1, active_seconds__isnull=False).order_by()
+    counted = own.annotate(steps=Count("assignment__trajectory__steps"))
+    answer = "assignment__trajectory__known_answer__verdict"
+    rows = list(counted.values_list("active_seconds", "steps_seen", "steps", "verdict", answer))
+    if len(rows) < LEAST:
+        return None
+    middle = median(seconds for seconds, *_ in rows)
+    shares = [len(seen or []) / steps for _, seen, steps, *_ in rows if steps]
+    gold = [(seconds < middle, verdict == right) for seconds, _, _, verdict, right in rows if right is not None]
+    sides = [[right for quick, right in gold if quick is side] for side in (True, False)]
+    shown = submission.opened_at is not None and all(len(side) >= LEAST for side in sides)
+    faster, slower = [(sum(side), len(side)) if shown else None for side in sides]
+    return OwnPace(len(rows), middle, median(shares) if shares else None, faster, slower)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Error, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, ViewportSize, sync_playwright
 
 from bench.server import STEPS, free_port, make_submission, served
 from config.processes import CannotRun, Stopped, stop_on_signals
@@ -25,6 +25,7 @@ from tools.chromium import ChromiumMissingError, find_chromium
 
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
 LIMIT = 60.0  # seconds for a page to load completely, on a machine that is shared
+FRAME = 17  # milliseconds; a key right after a frame waits longest for the next one, and people do not press like that
 QUIET = 1.0  # seconds without a request after which a page has loaded everything, including prefetched files
 PROOFS = {4: "1", 10: "2", 18: "3"}  # the step that proves a key point, and the key that sets it
 REASONING = "All three requirements are applied as filters of the site, and the result is shown and can be read."
@@ -253,19 +254,24 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def table(first: list[Load], following: list[Load], steps: list[float], effort: Effort) -> Iterator[str]:
+def table(
+    first: list[Load], following: list[Load], guidelines: list[float], steps: list[float], effort: Effort
+) -> Iterator[str]:
     expiring = max(sum(transfer.expires for transfer in load.transfers) for load in first)
+    usable = statistics.median(load.usable for load in following)
+    ratio = usable / statistics.median(guidelines)
     parts = {
         f"first desk page, nothing cached ({len(first)} times)": [
-            *load_figures(first, 600, 15, None),
+            *load_figures(first, 200, 15, None),
             Figure("static files to ask for again after a minute", expiring, 0),
         ],
         f"next desk page, from Ctrl+Enter ({len(following)} times)": [
             *load_figures(following, 300, None, 400),
+            Figure("times the guidelines page, to a usable form", ratio, 3, digits=1),
             Figure("kilobytes fetched ahead for it", max(load.kilobytes_ahead for load in following)),
         ],
         f"step change ({len(steps)} times)": [
-            Figure("ms, median", statistics.median(steps), 100, below=True),
+            Figure("ms, median", statistics.median(steps), 30),
             Figure("ms, 95th percentile", percentile(steps, 0.95)),
         ],
         f"review of {STEPS} steps": effort_figures(effort),
@@ -293,19 +299,25 @@ def new_context(browser: Browser, cookies: Any = None) -> BrowserContext:
     return context
 
 
-def signed_in(browser: Browser, server: str, submission: int, name: str) -> tuple[Any, str]:
-    """Sign in and request a trajectory; return the cookies and the address of the desk."""
+def sign_in(page: Page, server: str, name: str) -> None:
     from django.urls import reverse  # noqa: PLC0415 - after the setup
 
     from annotation.tests.testing import PASSWORD  # noqa: PLC0415
 
-    context = new_context(browser)
-    page = context.new_page()
     page.goto(f"{server}{reverse('sign-in')}")
     page.fill("[name=username]", name)
     page.fill("[name=password]", PASSWORD)
     page.press("[name=password]", "Enter")
     page.wait_for_url(lambda address: "sign-in" not in address)
+
+
+def signed_in(browser: Browser, server: str, submission: int, name: str) -> tuple[Any, str]:
+    """Sign in and request a trajectory; return the cookies and the address of the desk."""
+    from django.urls import reverse  # noqa: PLC0415 - after the setup
+
+    context = new_context(browser)
+    page = context.new_page()
+    sign_in(page, server, name)
     page.goto(f"{server}{reverse('work', args=[submission])}")
     page.click("form[action$='/next'] button")
     page.wait_for_url("**/trajectories/*")
@@ -333,8 +345,9 @@ def press(page: Page, key: str, effort: Effort) -> None:
 
 
 def walk(page: Page, effort: Effort, keys: str, at_step: Callable[[int], None] = lambda step: None) -> None:
-    """Press ``keys`` (j and k) in turn, each as soon as the previous step change is shown."""
-    for key in keys:
+    """Press ``keys`` (j and k) in turn, after the previous step change is shown, at different times within a frame."""
+    for number, key in enumerate(keys):
+        page.wait_for_timeout(number * 7 % FRAME)
         press(page, key, effort)
         effort.steps.append(page.evaluate("() => bench.step"))
         effort.cut += page.evaluate(CUT)
@@ -378,6 +391,17 @@ def submit(page: Page, wire: Wire, effort: Effort) -> Load:
     return Load(wire.since(mark), ahead, **found)
 
 
+def time_guidelines(page: Page, server: str, count: int) -> list[float]:
+    """Return milliseconds from the navigation until the guidelines, a page without figures, can be used."""
+    from django.urls import reverse  # noqa: PLC0415 - after the setup
+
+    other, times = page.context.new_page(), []
+    for _ in range(count + 1):
+        other.goto(f"{server}{reverse('guidelines')}")
+        times.append(other.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"))
+    return times[1:]  # the first one fills the cache, as the desk's has been filled
+
+
 def say(what: str) -> None:
     """Print the current step to the terminal."""
     if sys.stderr.isatty():
@@ -401,7 +425,9 @@ def measure(browser: Browser, server: str, submission: int, options: argparse.Na
         say(f"review {number + 1} of {repeats}")
         review(page, effort, walked=number == 0)
         following.append(submit(page, wire, effort))
-    yield from table(first, following, looking.steps, efforts[0])
+    say("the guidelines are opened")
+    guidelines = time_guidelines(page, server, repeats)
+    yield from table(first, following, guidelines, looking.steps, efforts[0])
     if options.list:
         yield from ("", "first desk page:", *listed(first[-1]), "next desk page:", *listed(following[-1]))
 
@@ -425,15 +451,19 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def run(options: argparse.Namespace) -> Iterator[str]:
+def start_chromium(tool: Playwright) -> Browser:
     flags = ["--disable-gpu", "--disable-background-networking"]
     if os.geteuid() == 0:
         flags.append("--no-sandbox")  # the sandbox of Chromium does not work as root
+    return tool.chromium.launch(executable_path=find_chromium(), args=flags)
+
+
+def run(options: argparse.Namespace) -> Iterator[str]:
+    find_chromium()  # without it, nothing needs to be started
     say("the server is started")
-    chromium, port = find_chromium(), options.port or free_port()
     made = partial(make_submission, count=options.repeats + 1)
-    with served(port, made) as (server, submission), sync_playwright() as tool:
-        browser = tool.chromium.launch(executable_path=chromium, args=flags)
+    with served(options.port or free_port(), made) as (server, submission), sync_playwright() as tool:
+        browser = start_chromium(tool)
         yield from measure(browser, server, submission, options)
         browser.close()
 

@@ -356,6 +356,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "check-chains": {"task": "annotation.jobs.check_chains", "schedule": 300.0},
     "check-store": {"task": "annotation.jobs.check_store", "schedule": 300.0},
     "forget-sign-ins": {"task": "annotation.jobs.forget_sign_ins", "schedule": 86_400.0},
+    "submit-parked": {"task": "annotation.jobs.submit_parked", "schedule": 5.0, "options": {"expires": 5}},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
 }
@@ -398,6 +399,9 @@ LOGGING = {
 #: How long an annotator keeps a slot without activity, in minutes, at least 1. The draft stays. A new value applies to
 #: existing reservations from the next activity of their annotators.
 LEASE_MINUTES = environment.number("LEASE_MINUTES", 60, least=1)
+#: How long an annotator can undo a submit on the desk, in seconds. Until then the label exists only as a draft. 0: a
+#: submit is final at once.
+UNDO_SECONDS = environment.number("UNDO_SECONDS", 15)
 #: How long an adjudicator keeps an open adjudication without activity, in minutes, at least 1. Then a colleague can
 #: take over.
 ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)

@@ -15,11 +15,12 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.http import Http404
 
 from annotation import access
-from annotation.models import Benchmark, Submission
+from annotation.models import Benchmark, Submission, Trajectory
 from evaluations import cases
 from evaluations.cases import Case, Rules
 from evaluations.comparison import link_trajectories
 from evaluations.models import Audit, AuditCheck, BundleUpload
+from evaluations.naming import natural
 from judges.access import find_benchmark
 from judges.models import Judge, Judgment
 
@@ -88,6 +89,68 @@ def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[
     ]
 
 
+def compared_submissions(person: Any, slug: str) -> tuple[Benchmark, list[Submission]]:
+    """Return a benchmark, and its submissions whose agents the person may compare, in natural order.
+
+    These are the submissions that they maintain, and those that they reviewed and whose results are open to their
+    members. Http404 for people who have none and do not manage the benchmark's catalogue.
+    """
+    found = _find_compared(person, benchmark__slug=slug)
+    benchmark = found[0].benchmark if found else access.benchmark_for(person, slug)
+    return benchmark, sorted(found, key=lambda each: natural(str(each)))
+
+
+def _find_compared(person: Any, **which: Any) -> list[Submission]:
+    # Two queries: in one, the rule about audit samples, which both contain, is too deep for the parser of SQLite.
+    own = access.submissions_maintained_by(person).filter(practice=False, **which)
+    opened = access.opened_memberships_of(person).filter(**{f"submission__{name}": of for name, of in which.items()})
+    opened = opened.select_related("submission__agent", "submission__benchmark").defer("submission__import_report")
+    return [*own, *(each.submission for each in opened)]
+
+
+def pair_for(person: Any, first: Submission, second: Submission) -> bool:
+    """Return whether the person may see the verdicts of two submissions of `compared_submissions` side by side.
+
+    Until both are frozen, only people who maintain both may see them side by side (Http404), and nobody a verdict.
+    People who review a submission of the benchmark that is not frozen see no verdict either: they may still have to
+    judge the same tasks.
+    """
+    benchmark = first.benchmark
+    if first.frozen_at is None or second.frozen_at is None:
+        own = access.submissions_maintained_by(person).filter(pk__in=[first.pk, second.pk])
+        if own.count() < 2:
+            raise Http404("No such pair of submissions.")
+        return False
+    return not (access.annotates(person, benchmark) or access.reviews(person, benchmark, access.Role.ADJUDICATOR))
+
+
+def trajectory_pair_for(person: Any, pk: int, other: int) -> tuple[Trajectory, Trajectory, bool]:
+    """Return two trajectories of one task version in two submissions, and the answer of `pair_for`; else Http404."""
+    rows = Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
+    rows = rows.defer("submission__import_report")
+    # Not pk__in, because a number too large for the column must give 404 and not an error (500).
+    found = {row.pk: row for row in rows.filter(Q(pk=pk) | Q(pk=other))}
+    shown = {each.pk for each in _find_compared(person, pk__in=[row.submission_id for row in found.values()])}
+    if len(shown) < 2 or len({row.task_id for row in found.values()}) > 1:
+        raise Http404("No such pair of trajectories.")
+    return found[pk], found[other], pair_for(person, found[pk].submission, found[other].submission)
+
+
+def cases_of_pair(first: Submission, second: Submission, *, verdicts: bool) -> tuple[list[Case], list[Case]]:
+    """Return the cases of two submissions; without ``verdicts`` only their tasks, and no label is loaded."""
+    if verdicts:
+        found = cases.of_benchmark(first.benchmark, [first, second], imported=False)
+    else:
+        columns = ("task__external_id", "task__level", "task__website", "pk", "submission", "task__version")
+        rows = Trajectory.objects.filter(submission__in=[first, second]).order_by("position").values_list(*columns)
+        found = [
+            Case("", task, level, website, (), None, 0, pk, submission, task_version=version)
+            for task, level, website, pk, submission, version in rows
+        ]
+    own = [case for case in found if case.submission == first.pk]
+    return own, [case for case in found if case.submission == second.pk]
+
+
 def audits_for(person: Any) -> QuerySet[Audit]:
     """Return the person's audits, newest first, with samples, decisions and checks, in three queries.
 
@@ -100,6 +163,7 @@ def audits_for(person: Any) -> QuerySet[Audit]:
         "submission__sample__agent",
         "submission__sample__benchmark",
     )
+    found = found.defer("submission__import_report", "submission__sample__import_report")
     return found.prefetch_related("decisions", Prefetch("checks", AuditCheck.objects.defer("findings")))
 
 
@@ -112,7 +176,11 @@ def audit_for(person: Any, pk: int) -> Audit:
 
 
 def bundle_uploads_for(person: Any) -> QuerySet[BundleUpload]:
-    return BundleUpload.objects.filter(uploaded_by=person).defer("given").select_related("audit__submission__agent")
+    return (
+        BundleUpload.objects.filter(uploaded_by=person)
+        .defer("given", "audit__submission__import_report")
+        .select_related("audit__submission__agent")
+    )
 
 
 def bundle_upload_for(person: Any, pk: Any) -> BundleUpload:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import permutations
 from math import ceil, floor
 
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
+from annotation.process_labels import CATEGORIES, label_steps
 from evaluations import measures
 from evaluations.agreement import (
     CHOSEN_BY_LABELS,
@@ -17,14 +18,15 @@ from evaluations.agreement import (
     Annotator,
     Group,
     Informed,
+    ProcessAgreement,
     groups,
     people,
 )
 from evaluations.agreement.results import Opinion
-from evaluations.cases import Rules
+from evaluations.cases import Case, Rules
 from evaluations.measures import RAW_AGREEMENT, under_rules
 from evaluations.naming import failure_type_name
-from evaluations.tables import Column, Table, Value, tabulate
+from evaluations.tables import NOTHING, Column, Table, Value, tabulate
 
 TINY = 1e-9  # tolerance for rounding errors in a number of trajectories
 
@@ -64,6 +66,8 @@ def tables(agreement: Agreement) -> list[Table]:
     found += [by_group(kind, agreement.groups.get(kind, []), agreement.rules) for kind in GROUPS]
     found += [pairs(agreement), annotators(agreement.annotators, reviewed=agreement.adjudications is not None)]
     found += [confusion(agreement.annotators), adjudications(agreement.adjudications)]
+    if agreement.process is not None:
+        found += [process(agreement.process), process_pairs(agreement.process)]
     return [*found, informed(agreement.informed), informed_reasons(agreement.informed)]
 
 
@@ -157,6 +161,62 @@ def pairs(agreement: Agreement) -> Table:
     if agreement.pairs_left_out:
         note += f" {agreement.pairs_left_out} pairs that share less are left out."
     return tabulate("pairs", "Pairs of annotators", under_rules(columns, agreement.rules), agreement.pairs, note)
+
+
+OF_STEPS = (
+    Column("Raw agreement", "rate", "How often two labels of a step agree.", "raw_agreement"),
+    Column(
+        "Krippendorff alpha",
+        "coefficient",
+        "Agreement beyond chance on right, wrong, unnecessary and side effect. If nearly all steps are right, a few "
+        "differences make it small.",
+        "alpha",
+    ),
+)
+
+
+def process(found: ProcessAgreement) -> Table:
+    """Return one row: the agreement on process labels."""
+    counts = (
+        Column("Trajectories", "count", "Trajectories with a label.", "trajectories"),
+        Column("Steps", "count", "Steps with labels of two annotators or more.", "steps"),
+        Column("Marked", "count", "Of these, steps that at least one annotator marked.", "marked"),
+    )
+    kinds = tuple(Column(f"Labelled {label.replace('_', ' ')}", "count", of=("labels", label)) for label in CATEGORIES)
+    same = Column("Unanimous", "rate", "All annotators give the step the same label.", "unanimous")
+    note = (
+        "Each step of a trajectory is an item; unmarked steps are right. Intervals are 95%, by resampling whole tasks, "
+        "because steps of one task are alike."
+    )
+    return tabulate("process", "Agreement on process labels", (*counts, *kinds, same, *OF_STEPS), [found], note)
+
+
+def process_pairs(found: ProcessAgreement) -> Table:
+    columns = (
+        Column("First", of="first"),
+        Column("Second", of="second"),
+        Column("Steps", "count", "Steps of the trajectories that both labelled.", "steps"),
+        *OF_STEPS,
+    )
+    return tabulate("process-pairs", "Process labels by pairs of annotators", columns, found.pairs)
+
+
+STEPS = "process-steps"
+
+
+def process_steps(cases: Iterable[Case]) -> Table:
+    """Return a row for each step and person, then one for the final label, empty where no majority gives one."""
+    columns = (Column("Task"), Column("Agent"), Column("Step", "count"), Column("By"), Column("Label"))
+    rows: list[list[Value]] = []
+    for case in cases:
+        if (process := case.process) is None:
+            continue
+        given = [(name, label_steps(marks, process.steps)) for name, marks in process.said]
+        by: list[tuple[str, Sequence[str | None]]] = [*given, ("final", process.final())]
+        rows += [[case.task_id, case.agent_name, n, who, said[n]] for n in range(process.steps) for who, said in by]
+    return Table(
+        STEPS, "Process labels of every step", columns, [[NOTHING if v is None else v for v in r] for r in rows]
+    )
 
 
 def annotators(annotators: Iterable[Annotator], *, reviewed: bool = True) -> Table:

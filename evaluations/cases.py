@@ -31,6 +31,7 @@ from annotation.models import (
     Trajectory,
 )
 from annotation.models.states import State, current_labels, final_verdict
+from annotation.process_labels import Marks, decide_steps, read_marks
 from annotation.records import Verdict
 
 ELSEWHERE = 2  # labels that make an imported case complete: with fewer there is no agreement to measure
@@ -75,6 +76,23 @@ class BlindLabel:
 
 
 @dataclass(frozen=True, slots=True)
+class Process:
+    """The marks on the ``steps`` of a trajectory whose submission asks for process labels.
+
+    ``said`` are (annotator, marks), in the order of the case's labels; ``adjudicated`` are the marks of the last
+    adjudication, None without one.
+    """
+
+    steps: int
+    said: tuple[tuple[str, Marks], ...]
+    adjudicated: Marks | None = None
+
+    def final(self) -> list[str | None]:
+        """Return the final label of each step; None where neither an adjudication nor a majority gives one."""
+        return decide_steps([marks for _, marks in self.said], self.adjudicated, self.steps)
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """A trajectory with its blind labels and their outcome.
 
@@ -103,6 +121,7 @@ class Case:
     draw: int | None = None
     attempt: int = 1
     task_version: int | None = None
+    process: Process | None = None
 
     @property
     def agent_name(self) -> str:
@@ -191,6 +210,7 @@ class _Rows:
     decisions: dict[int, list[Any]]  # ordered by revision
     reopened: dict[int, int]  # the revision of the decision that was last requested
     flagged: set[int]
+    processes: dict[int, Process]
 
 
 def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> list[Case]:
@@ -203,6 +223,7 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
         decisions=_decisions(Adjudication.objects.filter(**here)),
         reopened=dict(reopenings.order_by()),
         flagged=set(Flag.objects.filter(**here).values_list("trajectory", flat=True)),
+        processes=_load_processes([each for each in submissions if each.process_labels], name_submissions),
     )
     columns = ("pk", "submission", "submission__required_labels", "submission__agent__name", "submission__attempt")
     of_task = ("task__external_id", "task__version", "task__level", "task__website")
@@ -238,6 +259,7 @@ def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
         draw=draw,
         attempt=attempt,
         task_version=task_version,
+        process=rows.processes.get(pk),
     )
 
 
@@ -264,11 +286,7 @@ def _standing(rows: _Rows, pk: int, required: int, drawn: bool | None) -> _Stand
 
 def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[int, tuple[BlindLabel, ...]]:
     """Return the latest revision of every label: a label cannot change after other labels became visible."""
-    members = Membership.objects.filter(submission__in=submissions)
-    people = {
-        (submission, person): f"{submission}: {pseudonym}" if name_submissions else pseudonym
-        for submission, person, pseudonym in members.values_list("submission", "person", "pseudonym")
-    }
+    people = _name_people(submissions, name_submissions)
     of_slot = ("assignment__trajectory", "assignment__trajectory__submission", "assignment__annotator")
     rows = (
         current_labels()
@@ -288,6 +306,32 @@ def _labels_of(submissions: list[Submission], name_submissions: bool) -> dict[in
 
     by_trajectory = groupby(rows.iterator(chunk_size=AT_ONCE), key=itemgetter(0))
     return {trajectory: tuple(said(*row[1:]) for row in group) for trajectory, group in by_trajectory}
+
+
+def _name_people(submissions: list[Submission], name_submissions: bool) -> dict[tuple[int, int], str]:
+    members = Membership.objects.filter(submission__in=submissions)
+    return {
+        (submission, person): f"{submission}: {pseudonym}" if name_submissions else pseudonym
+        for submission, person, pseudonym in members.values_list("submission", "person", "pseudonym")
+    }
+
+
+def _load_processes(submissions: list[Submission], name_submissions: bool) -> dict[int, Process]:
+    """Return the marks on steps by the trajectory's primary key; answers have no steps."""
+    if not submissions:
+        return {}
+    people = _name_people(submissions, name_submissions)
+    here = {"trajectory__submission__in": submissions}
+    said: dict[int, list[tuple[str, Marks]]] = defaultdict(list)
+    labels = current_labels().filter(assignment__trajectory__submission__in=submissions)
+    of_slot = ("assignment__trajectory", "assignment__trajectory__submission", "assignment__annotator")
+    in_order = labels.order_by("assignment__trajectory_id", "assignment__slot").values_list(*of_slot, "process")
+    for trajectory, submission, person, stored in in_order.iterator(chunk_size=AT_ONCE):
+        said[trajectory].append((people[submission, person], read_marks(stored)))
+    decided = Adjudication.objects.filter(decided_at__isnull=False, **here).order_by("revision")
+    adjudicated = {pk: read_marks(stored) for pk, stored in decided.values_list("trajectory", "process")}
+    steps = Step.objects.filter(**here).order_by().values_list("trajectory").annotate(Count("pk"))
+    return {pk: Process(count, tuple(said[pk]), adjudicated.get(pk)) for pk, count in steps}
 
 
 def _load_opinions(submissions: list[Submission]) -> dict[int, InformedOpinion]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from django.urls import reverse
 
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
 from annotation.records import Verdict
 from evaluations.cases import Rules
 from evaluations.comparison import Attempts, Average, Comparison, Difference, Label2, Row, Standing, Versus
@@ -70,6 +70,16 @@ def tables(comparison: Comparison) -> list[Table]:
         *([not_stated(comparison)] if comparison.status_not_stated else []),
         differences(comparison.differences),
     ]
+
+
+def under(table: Table, rule: Label2) -> Table:
+    """Return the table with the rows of one rule for label 2, without the column that names it."""
+    names = [(column.name, column.kind) for column in table.columns]
+    if (RULE.name, RULE.kind) not in names:
+        return table
+    at = names.index((RULE.name, RULE.kind))
+    rows = [[*row[:at], *row[at + 1 :]] for row in table.rows if row[at] == LABEL_2[rule]]
+    return replace(table, columns=[*table.columns[:at], *table.columns[at + 1 :]], rows=rows)
 
 
 def _measures(rules: Rules, within: str = "measures") -> list[Column]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -103,6 +103,21 @@ def file_name(submission: Submission, kind: str, suffix: str, *, partial: bool) 
     agent = re.sub(r"[^A-Za-z0-9_]+", "-", submission.agent.name).strip("-")[:80] or "agent"
     attempt = f".attempt-{submission.attempt}" if submission.attempt > 1 else ""
     return f"{submission.benchmark.slug}.{agent}{attempt}.{kind}{'.partial' if partial else ''}.{suffix}"
+
+
+class Missing:
+    """Problems for a page: their number, and those of each code as `exports_v2.Listed`, in the order of the codes."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self._count = len(problems)
+        self.groups: dict[str, exports_v2.Listed] = {
+            code: exports_v2.Listed() for code in sorted({problem.code for problem in problems})
+        }
+        for problem in problems:
+            self.groups[problem.code].add([problem])
+
+    def __len__(self) -> int:
+        return self._count
 
 
 def missing_for_export(submission: Submission) -> list[Problem]:

@@ -84,13 +84,14 @@ def label_lines(submission: Submission, missing: Sequence[Problem]) -> Iterator[
     """
     people = dict(submission.memberships.values_list("person_id", "pseudonym"))
     yield _line(_header(submission, missing))
+    hidden = () if submission.process_labels else ("process",)  # files without process labels stay as they were
     columns = ("pk", "task__external_id", "task__version", "task__text")
     trajectories = _final(submission).values_list(*columns, named=True).iterator(chunk_size=AT_ONCE)
     while batch := list(islice(trajectories, AT_ONCE)):
-        yield b"".join(_batch_lines(batch, people))
+        yield b"".join(_batch_lines(batch, people, hidden))
 
 
-def _batch_lines(trajectories: Sequence[Any], people: dict[int, str]) -> Iterator[bytes]:
+def _batch_lines(trajectories: Sequence[Any], people: dict[int, str], hidden: Sequence[str]) -> Iterator[bytes]:
     records = _load_records([trajectory.pk for trajectory in trajectories])
     for trajectory in trajectories:
         task = {"task_id": trajectory.task__external_id}
@@ -98,7 +99,8 @@ def _batch_lines(trajectories: Sequence[Any], people: dict[int, str]) -> Iterato
         labels = records.labels[trajectory.pk]
         for label in labels:
             findings = records.label_findings[label.pk]
-            yield _line({"type": "label"} | task | _label(label, findings, people) | version)
+            fields = _without(_label(label, findings, people), hidden)
+            yield _line({"type": "label"} | task | fields | version)
         for label in labels:
             if label.informed__shown_at is not None:
                 yield _line({"type": "informed"} | task | _informed(label, people) | version)
@@ -108,7 +110,12 @@ def _batch_lines(trajectories: Sequence[Any], people: dict[int, str]) -> Iterato
             yield _line({"type": "report"} | task | _report(report, people) | version)
         for adjudication in records.adjudications[trajectory.pk]:
             findings = records.adjudication_findings[adjudication.pk]
-            yield _line({"type": "adjudication"} | task | _adjudication(adjudication, findings, people) | version)
+            fields = _without(_adjudication(adjudication, findings, people), hidden)
+            yield _line({"type": "adjudication"} | task | fields | version)
+
+
+def _without(fields: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in hidden}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +176,7 @@ def _header(submission: Submission, missing: Sequence[Problem]) -> dict[str, Any
         "attempt": submission.attempt,
         "protocol_version": submission.protocol_version,
         "required_labels": submission.required_labels,
+        **({"process_labels": True} if submission.process_labels else {}),
         "frozen_at": _time(submission.frozen_at),
         "trajectories": submission.trajectories.count(),
         "final": _final(submission).count(),
@@ -239,6 +247,7 @@ def _attempt(label: Any) -> dict[str, Any] | None:
         "notes": label.attempt__notes,
         "link": label.attempt__link or None,
         "path": label.attempt__path,
+        "seconds": label.attempt__seconds,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from django import forms
 from django.http import Http404, QueryDict
 
-from annotation.models import Person
+from annotation.models import Person, Submission
 from annotation.workflow import Incomplete
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.access import judge_named, name_of
@@ -20,12 +20,11 @@ from evaluations.comparison import Label2
 from evaluations.naming import level_order, natural
 from judges.models import Judge
 
-LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "counted as not a success"}
 RULES = {Rules.DEFAULT: "default", Rules.PUBLISHED: "published"}
 KINDS = {"": "both ways", "too-kind": "judge said success, people not", "too-strict": "people said success, judge not"}
 MOST_OFFERED = 300  # websites in a select; with more, the filter is a text field
 LONGEST = 500
-ONE_SUBMISSION = ("level", "website", "label2", "rules")  # it has one agent
+ONE_SUBMISSION = ("level", "website", "rules")  # it has one agent
 WHOLE_BENCHMARK = ("agent", *ONE_SUBMISSION)
 
 Chosen = TypeVar("Chosen", Label2, Rules)
@@ -35,7 +34,7 @@ Chosen = TypeVar("Chosen", Label2, Rules)
 class Filters:
     """The filters of an address; an empty text selects everything.
 
-    ``label2`` only selects the rule for charts, because tables show both. ``kind``, one of KINDS, is for lists of
+    ``label2`` selects the rule for pages, because files have both. ``kind``, one of KINDS, is for lists of
     differences.
     """
 
@@ -48,12 +47,13 @@ class Filters:
     rules: Rules = Rules.DEFAULT
 
     @classmethod
-    def of(cls, query: QueryDict) -> Filters:
+    def of(cls, query: QueryDict, label2: Label2 = Label2.EXCLUDED) -> Filters:
+        """Return the filters of an address; ``label2`` is the rule that the page uses by default."""
         texts = {name: query.get(name, "")[:LONGEST] for name in ("judge", "agent", "level", "website")}
         return cls(
             **texts,
             kind=query.get("kind", "") if query.get("kind") in KINDS else "",
-            label2=_chosen(query.get("label2"), Label2.EXCLUDED),
+            label2=_chosen(query.get("label2"), label2),
             rules=_chosen(query.get("rules"), Rules.DEFAULT),
         )
 
@@ -105,7 +105,7 @@ class FiltersForm(forms.Form):
     """The filters that a page offers: the values of the cases, and the options that the page supports.
 
     A requested value that the cases do not have stays among the choices, so that the page shows it. Filters not in
-    ``only`` become hidden fields.
+    ``only`` become hidden fields; those in ``carried`` also with their default, because the page has another one.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class FiltersForm(forms.Form):
         judges: Sequence[Judge] = (),
         judge: Judge | None = None,
         only: Sequence[str] = WHOLE_BENCHMARK,
+        carried: Sequence[str] = (),
     ) -> None:
         super().__init__()
         if judges:
@@ -127,12 +128,9 @@ class FiltersForm(forms.Form):
                 self._narrowing(name, getattr(filters, name), {getattr(case, value) for case in cases})
         if "kind" in only:
             self._add("kind", "Which", list(KINDS.items()), filters.kind)
-        if "label2" in only:
-            chosen = [(rule.value, words) for rule, words in LABEL_2.items()]
-            self._add("label2", "Label 2 in charts", chosen, filters.label2.value)
         if "rules" in only:
             self._add("rules", "Rules", [(rule.value, words) for rule, words in RULES.items()], filters.rules.value)
-        self._carry(filters)
+        self._carry(filters, carried)
 
     def _narrowing(self, name: str, value: str, offered: set[str]) -> None:
         """Add a select with the values of the cases; no field without a choice, a text field for too many values."""
@@ -145,17 +143,41 @@ class FiltersForm(forms.Form):
             chosen = [("", "all"), *((text, text) for text in sorted(offered, key=order))]
             self._add(name, name.capitalize(), chosen, value)
 
-    def _carry(self, filters: Filters) -> None:
-        """Keep parameters of the address that have no field on the page."""
+    def _carry(self, filters: Filters, always: Sequence[str]) -> None:
+        """Keep parameters of the address that have no field on the page: those that are not the default, or always."""
         for field in dataclass_fields(Filters):
             value = getattr(filters, field.name)
-            if field.name not in self.fields and value != field.default:
+            if field.name not in self.fields and (value != field.default or field.name in always):
                 self.fields[field.name] = forms.CharField(
                     required=False, initial=str(value), widget=forms.HiddenInput()
                 )
 
     def _add(self, name: str, label: str, choices: list[tuple[str, str]], value: str) -> None:
         self.fields[name] = forms.ChoiceField(label=label, choices=choices, required=False, initial=value)
+
+
+class PairForm(FiltersForm):
+    """Two agents to compare, and the filters of their tasks; ``cases`` are those of one of them."""
+
+    def __init__(
+        self,
+        filters: Filters,
+        cases: Sequence[Case],
+        submissions: Sequence[Submission],
+        chosen: Sequence[Submission],
+        words: str,
+        group: str,
+    ) -> None:
+        super().__init__(filters, cases, only=("level", "website"), carried=("label2",))
+        named = [(str(each.pk), str(each)) for each in submissions]
+        for name, label, each in zip(("first", "second"), ("First agent", "Second agent"), chosen, strict=False):
+            self._add(name, label, named, str(each.pk))
+        self.fields["q"] = forms.CharField(
+            label="Task", required=False, max_length=LONGEST, initial=words, widget=forms.TextInput({"type": "search"})
+        )
+        if group:
+            self.fields["group"] = forms.CharField(required=False, initial=group, widget=forms.HiddenInput())
+        self.order_fields(["first", "second", "level", "website", "q"])
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from celery import shared_task
 
 from annotation import arrivals
 from annotation.models import Submission
-from evaluations import anchoring
+from evaluations import anchoring, sending
 from evaluations.auditing import uploads
 from evaluations.evidence import standing
-from evaluations.models import BundleUpload
+from evaluations.models import BundleUpload, Delivery
 
 
 @shared_task
@@ -35,12 +35,25 @@ def open_bundle(upload_id: str) -> None:
 
 @shared_task
 def resume_bundles() -> None:
-    """Queue again uploads without a message or a worker: the database decides, not the broker."""
+    """Queue again bundles, both ways, without a message or a worker: the database decides, not the broker."""
     for pk in arrivals.find_waiting(BundleUpload):
         open_bundle.delay(pk)
+    for pk in arrivals.find_waiting(Delivery):
+        create_delivery.delay(pk)
 
 
 @shared_task
 def forget_bundles() -> None:
-    """Delete records of bundles that were refused a month ago, and files that no upload needs. Runs once a day."""
-    uploads.forget_old()
+    """Delete old records of bundles and deliveries, and files that no record needs. Runs once a day."""
+    try:
+        uploads.forget_old()
+    finally:
+        sending.forget_old()
+
+
+@shared_task
+def create_delivery(delivery_id: str) -> None:
+    """Create the files for sending; only one worker takes the request, and another one if that worker dies."""
+    taken = arrivals.claim(Delivery, delivery_id)
+    if taken is not None:
+        sending.process(taken)

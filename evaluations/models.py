@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from annotation.models import Arrival, Submission
+from annotation.models import Arrival, Submission, WorkerJob
 from annotation.models import triggers as annotation_triggers
 
 annotation_triggers.APPEND_ONLY |= {"evaluations_auditcheck": "", "evaluations_auditdecision": ""}
@@ -167,6 +167,7 @@ class BundleUpload(Arrival):
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
+    repeat = "Upload the bundle again."
 
     given = models.TextField(blank=True)
     refused = models.TextField(blank=True)
@@ -216,3 +217,33 @@ class Standing(models.Model):
 
     def __str__(self) -> str:
         return f"{self.submission_id} at {self.computed_at}"
+
+
+class Delivery(WorkerJob):
+    """The files of one freeze for sending: labels, trajectories and evidence bundle, created and checked together.
+
+    ``key`` identifies the freeze and the redactions that the files contain; see `evaluations.sending`. ``files`` are
+    the finished files with size, SHA-256 and the result of their check, and ``problems`` are why there are none.
+    """
+
+    thing, command = "export", "export_submission"
+    repeat = "Create the files again."
+
+    submission = models.ForeignKey(Submission, on_delete=models.CASCADE, related_name="+")
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    key = models.CharField(max_length=64)
+    with_screenshots = models.BooleanField(default=False)
+    accept_names = models.BooleanField(default=False)
+    files = models.JSONField(default=list, blank=True)
+    problems = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission"], condition=Q(finished_at__isnull=True), name="one_delivery_at_a_time"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"files of submission {self.submission_id}"

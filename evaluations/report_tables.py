@@ -10,7 +10,7 @@ from statistics import median, quantiles
 from django.db.models import Count, Max, Min
 
 from annotation import progress
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
 from annotation.models import Adjudication, Event, Label, Submission
 from annotation.models.trajectories import seed_hash
 from annotation.records import Problem, Verdict

@@ -64,7 +64,8 @@ def find_prediction_judges(person: Any, submission: Submission) -> QuerySet[Judg
 
 def find_run(person: Any, pk: int) -> JudgeRun:
     """Return a run; raise Http404 unless the person maintains its submission: others may not learn that it exists."""
-    found = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark").filter(pk=pk).first()
+    runs = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark")
+    found = runs.defer("submission__import_report").filter(pk=pk).first()
     if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
         raise Http404("No such run.")
     return found
@@ -128,6 +129,7 @@ def find_judgment(person: Any, pk: int) -> Judgment:
             "trajectory__submission__benchmark",
             "trajectory__task",
         )
+        .defer("trajectory__submission__import_report")
         .filter(pk=pk, trajectory__isnull=False)
         .first()
     )
@@ -176,9 +178,8 @@ def find_task_trajectories(person: Any, task: Task) -> QuerySet[Trajectory]:
     """Return the trajectories of any version of a task that the person maintains, to test checks on them."""
     own = access.submissions_maintained_by(person).filter(benchmark=task.benchmark)
     found = Trajectory.objects.filter(submission__in=own.values("pk"), task__external_id=task.external_id)
-    return found.select_related("submission__agent", "submission__benchmark", "task").order_by(
-        "submission__practice", "-submission_id"
-    )
+    found = found.select_related("submission__agent", "submission__benchmark", "task")
+    return found.defer("submission__import_report").order_by("submission__practice", "-submission_id")
 
 
 def find_evidence_trajectory(person: Any, pk: int) -> Trajectory:

@@ -46,7 +46,7 @@ def load_second_stage(person: Any, pk: int) -> SecondStage:
     If enabled, it can be opened until the freeze. After opening it, the annotator may read it again at any time.
     """
     trajectory = people_access.trajectory_for(person, pk, Role.ANNOTATOR)
-    labels = people_access.own_labels(person, trajectory).prefetch_related("findings__key_point")
+    labels = people_access.own_labels(person, trajectory).prefetch_related("findings")
     label = labels.order_by("-revision").first()
     if label is None:
         raise Http404("The second stage starts after you submit your own label.")

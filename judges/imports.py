@@ -253,7 +253,7 @@ class _Places:
             submission__benchmark=benchmark, submission__practice=False, submission__agent__name__in=names
         )
         attempts: dict[tuple[str, str], dict[int, list[Trajectory]]] = {}
-        for row in rows.select_related("task", "submission__agent"):
+        for row in rows.select_related("task", "submission__agent").defer("submission__import_report"):
             key = (row.submission.agent.name, row.task.external_id)
             attempts.setdefault(key, {}).setdefault(row.submission.attempt, []).append(row)
         newest = {key: found[max(found)] for key, found in attempts.items()}

@@ -98,7 +98,7 @@ def _list_csv_rows(text: str, reader: _JudgmentReader) -> Iterator[Row]:
     header = [column.strip().lower() for column in next(rows, (1, [""]))[1]]
     _check_header(header, reader.name, needs_agent=not reader.agent)
     for number, cells in rows:
-        yield number, partial(_parse_cells, header, cells, f"{reader.name}: row {number}")
+        yield number, partial(_parse_cells, header, cells, f"{reader.name}: line {number}")
 
 
 def _parse_cells(header: list[str], cells: list[str], where: str) -> dict[str, Any]:

@@ -63,6 +63,6 @@ class OwnLabels(Listing):
         return (
             access.labels_by(self.request.user)
             .select_related("assignment__trajectory__task", "attempt")
-            .prefetch_related("findings__key_point")
+            .prefetch_related("findings")
             .order_by("created_at", "pk")
         )

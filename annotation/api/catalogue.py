@@ -123,7 +123,13 @@ class PackageSerializer(serializers.Serializer):
         help_text="A zip with one folder for each task id, or another format of docs/formats.md.",
     )
     keep_valid = serializers.BooleanField(default=False, help_text="Import the valid trajectories and list the others.")
-    dry_run = serializers.BooleanField(default=False, help_text="Check and report; save nothing.")
+    dry_run = serializers.BooleanField(default=False, help_text="Check and report; import nothing.")
+    protocol_version = serializers.ChoiceField(
+        choices=[1, 2], default=1, help_text="2: annotators do each task themselves first, then judge."
+    )
+    process_labels = serializers.BooleanField(
+        default=False, help_text="Let annotators mark steps as wrong, unnecessary or a side effect."
+    )
 
 
 class Uploads(View):

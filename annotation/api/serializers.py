@@ -9,7 +9,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotation.formats.registry import formats
-from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, CodesField, StepsField
+from annotation.label_fields import (
+    ADJUDICATION_FIELDS,
+    ATTEMPT_FIELDS,
+    LABEL_FIELDS,
+    BoxesField,
+    CodesField,
+    ProcessField,
+    StepsField,
+)
 from annotation.models import (
     Adjudication,
     ApiToken,
@@ -28,6 +36,7 @@ from annotation.models import (
 )
 from annotation.models.reviews import FINDINGS, VERDICTS
 from annotation.models.states import State
+from annotation.protocol import PROCESS_LABELS
 from annotation.workflow.guards import LONGEST_NOTE
 from annotation.workflow.redacting import MOST_BOXES
 
@@ -108,7 +117,7 @@ class SubmissionSerializer(serializers.ModelSerializer):
         model = Submission
         fields = [
             "id", "benchmark", "agent", "attempt", "trajectories", "required_labels", "protocol_version",
-            "spot_check_rate", "created_at", "frozen_at", "opened_at",
+            "process_labels", "spot_check_rate", "created_at", "frozen_at", "opened_at",
         ]  # fmt: skip
 
 
@@ -199,6 +208,22 @@ class StepNumbers(serializers.ListField):
     child = serializers.IntegerField(min_value=0)
 
 
+class BoxSerializer(serializers.Serializer):
+    key_point = serializers.CharField(allow_null=True, help_text="Text of the key point; null: the failure.")
+    step = serializers.IntegerField(min_value=0)
+    box = serializers.ListField(
+        child=serializers.IntegerField(min_value=0),
+        min_length=4,
+        max_length=4,
+        help_text="x, y, width and height in pixels of the screenshot.",
+    )
+
+
+class StepMarkSerializer(serializers.Serializer):
+    step = serializers.IntegerField(min_value=0)
+    mark = serializers.ChoiceField(choices=[term.code for term in PROCESS_LABELS])
+
+
 class DecisionSerializer(serializers.ModelSerializer):
     """Fields common to labels and adjudications, named by `DECISION`."""
 
@@ -215,6 +240,10 @@ class DecisionSerializer(serializers.ModelSerializer):
             kind, options = serializers.ListField, {"child": serializers.CharField()}
         elif isinstance(declared, StepsField):
             kind, options = StepNumbers, {}
+        elif isinstance(declared, BoxesField):
+            kind, options = BoxSerializer, {"many": True}
+        elif isinstance(declared, ProcessField):
+            kind, options = StepMarkSerializer, {"many": True}
         return kind, options | ({"help_text": declared.help} if declared else {})
 
 
@@ -326,7 +355,8 @@ class UploadSerializer(serializers.ModelSerializer):
         model = Upload
         fields = [
             "id", "stage", "benchmark", "agent", "file_name", "keep_valid", "dry_run", "created_at", "started_at",
-            "finished_at", "done", "total", "report", "submission",
+            "finished_at", "done", "total", "report", "submission", "protocol_version",
+            "process_labels",
         ]  # fmt: skip
 
     @extend_schema_field(serializers.ChoiceField(choices=["waiting", "running", "finished"]))

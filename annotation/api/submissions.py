@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
@@ -27,7 +27,7 @@ from annotation.api.serializers import (
     VerdictSerializer,
 )
 from annotation.api_tokens import Scope
-from annotation.models import Membership, Redaction, Screenshot, Submission, Trajectory
+from annotation.models import Membership, Redaction, Screenshot, Step, Submission, Trajectory
 from annotation.models.states import State, final_verdict, with_state
 from annotation.workflow import Conflict
 
@@ -146,7 +146,8 @@ class TrajectoryDetail(View):
     def get(self, request: Request, pk: int) -> Response:
         trajectory = access.trajectory_for(request.user, pk, *access.READERS)
         self.chosen()
-        shown = Trajectory.objects.select_related("task").prefetch_related("steps__screenshot").get(pk=trajectory.pk)
+        steps = Prefetch("steps", Step.objects.select_related("screenshot"))
+        shown = Trajectory.objects.select_related("task").prefetch_related(steps).get(pk=trajectory.pk)
         return Response(TrajectoryDetailSerializer(shown).data)
 
 
@@ -160,7 +161,7 @@ class Labels(OfSubmission):
 
     def rows(self, submission: Submission) -> QuerySet[Any]:
         labels = access.labels_of(self.request.user, submission).select_related(self.task, "attempt")
-        return labels.prefetch_related("findings__key_point")
+        return labels.prefetch_related("findings")
 
 
 class Adjudications(OfSubmission):
@@ -173,7 +174,7 @@ class Adjudications(OfSubmission):
 
     def rows(self, submission: Submission) -> QuerySet[Any]:
         made = access.adjudications_of(self.request.user, submission).select_related(self.task)
-        return made.prefetch_related("findings__key_point")
+        return made.prefetch_related("findings")
 
 
 class Reports(OfSubmission):

@@ -12,19 +12,21 @@ from typing import Any
 from django.db import transaction
 
 from annotation import catalogue, ingest, queue, workflow
-from annotation.demo import DATA, LOGINS, PASSWORD, past
+from annotation.demo import DATA, LOGINS, PASSWORD, challenge, past
+from annotation.demo.challenge import content
 from annotation.demo.past import PastClock
 from annotation.file_cleanup import delete_files_on_failure
-from annotation.label_fields import LabelContent
-from annotation.models import Benchmark, Membership, Person, Submission, Trajectory
+from annotation.models import Benchmark, Membership, Person, Submission
 from annotation.models.states import State, with_state
-from annotation.records import Finding, FindingContent, Verdict
 
 ELSEWHERE = DATA / "labels_elsewhere.csv"  # of an agent whose trajectories are not in the demo
 SLUG, NAME = "demo", "Demo shop and stay (simulated times)"
 AGENTS = {"careful": "Careful", "hasty": "Hasty"}
 CASUAL = "Casual"
 PRACTICE = "Practice"
+# A benchmark of its own, so that figures of the first one stay; checks and rubrics are only for the others.
+ATTEMPTS, ATTEMPTS_NAME, OWN = "own-attempts", "Own attempts (simulated times)", "Hasty, attempted first"
+UNLABELLED = "18de976dbe1bd5aee679d9dd1d39f604"
 PASS_MARK = 0.6
 ANNOTATORS = ("alice", "bob", "chen")
 
@@ -33,7 +35,7 @@ def everything() -> Iterator[str]:
     """Load the missing parts of the demo data, and yield a line for each part."""
     people = {name: _person(name) for name, _, _ in LOGINS}
     yield f"people: {', '.join(people)}"
-    then = past.begin([SLUG, ANSWERS, REFERENCE])
+    then = past.begin([SLUG, ANSWERS, REFERENCE, ATTEMPTS, challenge.SLUG])
     reviews = json.loads((DATA / "reviews.json").read_text(encoding="utf-8"))
     with then.running():
         tasks = DATA / "tasks.json"
@@ -49,12 +51,17 @@ def everything() -> Iterator[str]:
                 _review(submission, reviews[name], people, then)
             if ends:
                 _finish(submission, reviews[name], people, then)
+        attempts = Submission.objects.filter(benchmark__slug=ATTEMPTS).first()
+        attempts = attempts or _own_attempts(reviews["own-attempt"], people, then)
+        faulty = challenge.load(people["mira"], [people[name] for name in ANNOTATORS])
     for submission in reviewed:
         yield f"submission {submission.pk}: {submission}, {submission.trajectories.count()} trajectories"
     yield f"submission {practice.pk}: {practice}, {practice.trajectories.count()} trajectories for practice"
     yield f"imported labels: {_elsewhere()} of the agent {CASUAL}, written by hand"
     for submission, _, _ in others:
         yield f"submission {submission.pk}: {submission} of {submission.benchmark}"
+    yield f"submission {attempts.pk}: {attempts} of {attempts.benchmark}, with protocol version 2"
+    yield f"submission {faulty.pk}: {faulty}, {faulty.trajectories.count()} trajectories with a known fault each"
 
 
 def _reviewed(
@@ -123,17 +130,8 @@ def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
 
     The trajectories of Hasty in it have all labels, so nobody is assigned to them any more.
     """
-    with TemporaryDirectory() as package:
-        for task_id, item in items.items():
-            shutil.copytree(DATA / "submissions" / item["agent"] / task_id, Path(package) / task_id)
-        report, practice = ingest.import_submission(
-            Path(package),
-            benchmark=Benchmark.objects.get(slug=SLUG),
-            agent_name=PRACTICE,
-            maintainer=people["mira"],
-        )
-    if practice is None:
-        raise RuntimeError(f"The practice set was rejected: {report.as_json()['rejected']}")
+    folders = [f"{item['agent']}/{task_id}" for task_id, item in items.items()]
+    practice = _import_some(folders, SLUG, PRACTICE, people)
     workflow.configure(people["mira"], practice, practice=True)
     for trajectory in practice.trajectories.select_related("task"):
         answer = items[trajectory.task.external_id]["known_answer"]
@@ -143,6 +141,38 @@ def _practice(items: dict[str, Any], people: dict[str, Person]) -> Submission:
     return practice
 
 
+@delete_files_on_failure()
+@transaction.atomic
+def _own_attempts(reviews: dict[str, Any], people: dict[str, Person], then: PastClock) -> Submission:
+    """Return a new submission under version 2 of the protocol: a dispute, a label, and a trajectory without any."""
+    tasks = DATA / "tasks.json"
+    catalogue.import_tasks(tasks.read_bytes(), tasks.name, benchmark_slug=ATTEMPTS, benchmark_name=ATTEMPTS_NAME)
+    folders = [f"hasty/{task_id}" for task_id in (*reviews, UNLABELLED)]
+    submission = _import_some(folders, ATTEMPTS, OWN, people, protocol_version=2)
+    _staff(submission, people)
+    _review(submission, reviews, people, then)
+    return submission
+
+
+def _import_some(
+    folders: list[str], slug: str, agent: str, people: dict[str, Person], protocol_version: int = 1
+) -> Submission:
+    """Import these folders of recorded submissions as one submission of ``agent``."""
+    with TemporaryDirectory() as package:
+        for folder in folders:
+            shutil.copytree(DATA / "submissions" / folder, Path(package) / Path(folder).name)
+        report, made = ingest.import_submission(
+            Path(package),
+            benchmark=Benchmark.objects.get(slug=slug),
+            agent_name=agent,
+            maintainer=people["mira"],
+            protocol_version=protocol_version,
+        )
+    if made is None:
+        raise RuntimeError(f"The demo data of {agent} was rejected: {report.as_json()['rejected']}")
+    return made
+
+
 def _elsewhere() -> int:
     """Import the labels of two annotators, who differ on two tasks, for an agent that was not reviewed here."""
     benchmark = Benchmark.objects.get(slug=SLUG)
@@ -150,15 +180,6 @@ def _elsewhere() -> int:
     if report.rejected:
         raise RuntimeError(f"The imported labels were rejected: {report.as_json()['rejected']}")
     return benchmark.imported_labels.filter(agent__name=CASUAL).count()
-
-
-def content(trajectory: Trajectory, fields: dict[str, Any]) -> LabelContent:
-    """Return the label in ``fields`` of the reviews file, which names key points by their position in the task."""
-    key_points = list(workflow.key_points_of(trajectory).values_list("pk", flat=True))
-    findings = tuple(
-        FindingContent(key_points[f["key_point"]], Finding(f["finding"]), f.get("step")) for f in fields["findings"]
-    )
-    return LabelContent(**(fields | {"verdict": Verdict(fields["verdict"]), "findings": findings}))
 
 
 # --- further benchmarks -----------------------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        message = f"{name}: row {line} is not valid CSV: {error}."
-        raise FormatError(Problem("csv_invalid", message, f"{name}: row {line}")) from error
+        message = f"{name}: line {line} is not valid CSV: {error}."
+        raise FormatError(Problem("csv_invalid", message, f"{name}: line {line}")) from error
 
 
 class _LabelReader:
@@ -131,14 +131,14 @@ class _LabelReader:
             return
         who = f"{printable(label.annotator)} labelled {printable(label.task_id)} of {printable(label.agent)}"
         if replace(label, row=first.row) == first:
-            self._warn(label.task_id, "label_repeated", label.row, f"{who} already in row {first.row}, identically")
+            self._warn(label.task_id, "label_repeated", label.row, f"{who} already in line {first.row}, identically")
         else:
-            self._refuse("label_conflict", label.row, f"{who} differently in row {first.row}")
+            self._refuse("label_conflict", label.row, f"{who} differently in line {first.row}")
 
     def _refuse(self, code: str, number: int, says: str) -> None:
-        where = f"{self.name}: row {number}"
+        where = f"{self.name}: line {number}"
         self.problems.append(Problem(code, f"{where}: {says}.", where))
 
     def _warn(self, task_id: str, code: str, number: int, says: str) -> None:
-        where = f"{self.name}: row {number}"
+        where = f"{self.name}: line {number}"
         self.warnings.append((task_id, Problem(code, f"{where}: {says}.", where)))

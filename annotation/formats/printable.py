@@ -24,6 +24,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def format_clock(seconds: int) -> str:
+    """Return 4:30, or 1:04:30 from an hour on."""
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
 def listing(names: list[str], limit: int = 10) -> str:
     """Return the first ``limit`` of ``names`` as printable text, and the number of the others."""
     shown = ", ".join(printable(name) for name in names[:limit])

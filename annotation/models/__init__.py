@@ -1,6 +1,7 @@
 """The database tables of the annotation app."""
 
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
+from annotation.models.discussion import Comment, Question
 from annotation.models.events import ChainCheck, Event, StateSnapshot
 from annotation.models.people import ApiToken, Person
 from annotation.models.reviews import (
@@ -8,6 +9,7 @@ from annotation.models.reviews import (
     AdjudicationFinding,
     Assignment,
     Flag,
+    FlagAnswer,
     HumanAttempt,
     ImportedLabel,
     InformedRevision,
@@ -32,5 +34,6 @@ from annotation.models.trajectories import (
     Submission,
     Trajectory,
     Upload,
+    WorkerJob,
 )
 from annotation.models.working import Activity, Draft, KnownAnswer, Phrase, PracticeAnswer

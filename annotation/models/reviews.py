@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from annotation.formats.printable import counted
+from annotation.formats.printable import counted, format_clock
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.trajectories import Agent, Submission, Trajectory
 from annotation.records import Finding, Verdict
@@ -55,7 +55,9 @@ class Assignment(models.Model):
     """A slot of a trajectory, reserved for one annotator.
 
     It has a lease until the label is submitted (``lease_expires_at`` is then null). It is deleted when it is released
-    or the lease expires. A label refers to it, so a slot with a label cannot be assigned again.
+    or the lease expires. A label refers to it, so a slot with a label cannot be assigned again. While it is put off,
+    ``put_off_until`` is the end of its lease, and the queue offers other trajectories. ``submit_at`` is the time at
+    which the draft becomes a label; until then the annotator can undo the submit.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="assignments")
@@ -63,6 +65,8 @@ class Assignment(models.Model):
     slot = models.PositiveSmallIntegerField()
     claimed_at = models.DateTimeField()
     lease_expires_at = models.DateTimeField(null=True, blank=True)
+    put_off_until = models.DateTimeField(null=True, blank=True)
+    submit_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -73,10 +77,17 @@ class Assignment(models.Model):
         indexes = [
             # Serves queue.find_held and the release of expired leases.
             models.Index(F("lease_expires_at"), condition=Q(lease_expires_at__isnull=False), name="assignment_leases"),
+            # Serves parked.submit_due, every few seconds.
+            models.Index(F("submit_at"), condition=Q(submit_at__isnull=False), name="assignment_parked"),
         ]
 
     def __str__(self) -> str:
         return f"slot {self.slot} of {self.trajectory}"
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether the annotator has submitted: there is a label, or there will be one at ``submit_at``."""
+        return self.lease_expires_at is None or self.submit_at is not None
 
 
 class Release(models.Model):
@@ -102,8 +113,9 @@ class Release(models.Model):
 class Decision(models.Model):
     """The fields common to labels and adjudications, with the rules for complete ones.
 
-    ``further_failure_types`` are codes in addition to the main one, ``evidence_missing`` are step numbers. The desk
-    measures ``active_seconds`` and ``steps_seen`` (see `Activity`); they are null if it could not (no JavaScript).
+    ``further_failure_types`` are codes in addition to the main one, ``evidence_missing`` are step numbers, ``boxes``
+    and ``process`` (marks on steps) are objects as `label_fields` stores them. The desk measures ``active_seconds`` and
+    ``steps_seen`` (see `Activity`); they are null if it could not (no JavaScript).
     """
 
     verdict = models.PositiveSmallIntegerField(choices=VERDICTS)
@@ -114,6 +126,8 @@ class Decision(models.Model):
     cause = models.CharField(max_length=40, blank=True)
     exception_reason = models.TextField(blank=True)
     evidence_missing = models.JSONField(default=list, db_default=[], blank=True)
+    boxes = models.JSONField(default=list, db_default=[], blank=True)
+    process = models.JSONField(default=list, db_default=[], blank=True)
     active_seconds = models.PositiveIntegerField(null=True, blank=True)
     steps_seen = models.JSONField(null=True, blank=True)
 
@@ -139,11 +153,15 @@ class Decision(models.Model):
 
 
 class Label(Decision):
-    """One annotator's verdict with its reasons. Append-only: a correction is the next ``revision``."""
+    """One annotator's verdict with its reasons. Append-only: a correction is the next ``revision``.
+
+    ``submitted_at`` is the time of a submit that could be undone for a while, and is null for others.
+    """
 
     assignment = models.ForeignKey(Assignment, on_delete=models.PROTECT, related_name="labels")
     revision = models.PositiveIntegerField(default=1)
     revision_reason = models.TextField(blank=True)
+    submitted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
     class Meta:
@@ -198,12 +216,27 @@ class HumanAttempt(models.Model):
     notes = models.TextField()
     link = models.CharField(max_length=500, blank=True)
     path = models.CharField(max_length=20)
+    seconds = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [models.CheckConstraint(condition=~Q(notes=""), name="attempt_noted")]
 
+    @property
+    def time(self) -> str:
+        return "" if self.seconds is None else format_clock(self.seconds)
+
     def __str__(self) -> str:
         return "no steps" if self.steps is None else counted(self.steps, "step")
+
+
+class Findings(models.Manager[Any]):
+    """Fetch each finding with its key point.
+
+    Django would fetch the key points of many findings with a condition for each, and SQLite refuses more than 1,000.
+    """
+
+    def get_queryset(self) -> models.QuerySet[Any]:
+        return super().get_queryset().select_related("key_point")
 
 
 class KeyPointFinding(models.Model):
@@ -211,6 +244,8 @@ class KeyPointFinding(models.Model):
     key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="findings")
     finding = models.CharField(max_length=8, choices=FINDINGS)
     step = models.PositiveIntegerField(null=True, blank=True)
+
+    objects = Findings()
 
     class Meta:
         ordering = ["key_point__position", "key_point_id"]
@@ -234,6 +269,22 @@ class Flag(models.Model):
 
     def __str__(self) -> str:
         return self.note
+
+
+class FlagAnswer(models.Model):
+    """An adjudicator's message to everybody who flagged a trajectory. It decides nothing: no event holds it."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="flag_answers")
+    answered_by = person(related_name="flag_answers")
+    text = models.TextField()
+    answered_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("answered_at", "pk")
+        constraints = [models.CheckConstraint(condition=~Q(text=""), name="flag_answer_has_a_text")]
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Report(models.Model):
@@ -308,7 +359,8 @@ class Reopening(models.Model):
 class Adjudication(Decision):
     """The deciding verdict. One adjudicator opens a row and decides it once; then it never changes.
 
-    ``blind`` records whether the adjudicator decided without having seen a label, as a spot check requires.
+    ``blind`` records whether the adjudicator decided without having seen a label, as a spot check requires. Until
+    ``put_off_until`` an open one stays with its adjudicator, and the queue offers them other trajectories.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.PROTECT, related_name="adjudications")
@@ -317,6 +369,7 @@ class Adjudication(Decision):
     revision_reason = models.TextField(blank=True)
     blind = models.BooleanField()
     opened_at = models.DateTimeField()
+    put_off_until = models.DateTimeField(null=True, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
     # Empty while it is open, unlike the verdict of a label.
     verdict = models.PositiveSmallIntegerField(  # type: ignore[assignment]
@@ -349,6 +402,8 @@ class AdjudicationFinding(models.Model):
     key_point = models.ForeignKey(KeyPoint, on_delete=models.PROTECT, related_name="+")
     finding = models.CharField(max_length=8, choices=FINDINGS)
     step = models.PositiveIntegerField(null=True, blank=True)
+
+    objects = Findings()
 
     class Meta:
         ordering = ["key_point__position", "key_point_id"]

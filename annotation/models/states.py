@@ -74,7 +74,8 @@ def with_waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
     """Add the columns of `with_state`, and those by which the adjudicators' queue is sorted.
 
     `different` counts the different verdicts of the labels; `opened_by` is the key of the adjudicator who opened it at
-    `opened_at`. `labelled_at` and `reopened_at` are the last times, `flagged_at` is the first. Null for none.
+    `opened_at` and put it off until `put_off_until`. `labelled_at` and `reopened_at` are the last times, `flagged_at`
+    is the first. Null for none.
     """
     here = Q(trajectory=OuterRef("pk"))
     current = current_labels().filter(assignment__trajectory=OuterRef("pk")).order_by()
@@ -89,6 +90,7 @@ def with_waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
         reopened_at=Subquery(Reopening.objects.filter(here).order_by("-revision").values("reopened_at")[:1]),
         opened_by=Subquery(undecided.values("adjudicator")[:1]),
         opened_at=Subquery(undecided.values("opened_at")[:1]),
+        put_off_until=Subquery(undecided.values("put_off_until")[:1]),
     )
 
 

@@ -33,16 +33,24 @@ class Agent(models.Model):
         return self.name
 
 
+class Submissions(models.Manager["Submission"]):
+    """Leave the import report in the database: of a large submission it has megabytes, and only exports read it."""
+
+    def get_queryset(self) -> models.QuerySet[Submission]:
+        return super().get_queryset().defer("import_report")
+
+
 class Submission(models.Model):
     """One agent's trajectories for one benchmark; attempts of the same agent are numbered.
 
     ``digest`` is the SHA-256 over the trajectories' digests: the same bytes uploaded twice are the same submission.
-    A submission for ``practice`` takes no labels: its trajectories have known answers and train the annotators of the
-    submissions that name it as their ``practice_set``. ``pass_mark`` is the share of right verdicts that a newcomer
-    needs there before getting real work; null turns this off. With a ``second_stage``, annotators may see judgments
-    after their own label; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with its labels
-    and its chain of events; it is read-only. The submission that is a ``sample_of`` it has some or all of its
-    trajectories, for new labels by people who have not seen the first ones. ``import_report`` is the report of the
+    With ``process_labels``, people may mark single steps. A submission for ``practice`` takes no labels: its
+    trajectories have known answers and train its own annotators and those of the submissions that name it as their
+    ``practice_set``. ``pass_mark`` is the share of right verdicts that a
+    newcomer needs there before getting real work; null turns this off. With a ``second_stage``, annotators may see
+    judgments after their own label; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with
+    its labels and its chain of events; it is read-only. The submission that is a ``sample_of`` it has some or all of
+    its trajectories, for new labels by people who have not seen the first ones. ``import_report`` is the report of the
     import that created the submission, as in its first event.
     """
 
@@ -54,6 +62,7 @@ class Submission(models.Model):
     required_labels = models.PositiveSmallIntegerField(default=MINIMUM_LABELS)
     spot_check_rate = models.FloatField(default=0.10)
     spot_check_seed = models.CharField(max_length=64, default=new_seed)
+    process_labels = models.BooleanField(default=False, db_default=False)
     practice = models.BooleanField(default=False, db_default=False)
     practice_set = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
     pass_mark = models.FloatField(null=True, blank=True)
@@ -64,6 +73,8 @@ class Submission(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
+
+    objects = Submissions()
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -96,12 +107,20 @@ class Submission(models.Model):
         return self.protocol_version >= 2
 
     @property
+    def played_set(self) -> int | None:
+        """Return the primary key of the practice set that its annotators answer: of itself if it is one."""
+        return self.pk if self.practice else self.practice_set_id
+
+    @property
     def next_seed(self) -> str:
         """Return the SHA-256 of the next draw's seed. An audited submission has only this hash, stored as its seed."""
         return self.spot_check_seed if self.audited else seed_hash(self.spot_check_seed)
 
     def open_reports(self) -> int:
-        return self.trajectories.filter(reports__isnull=False, reports__settled_at__isnull=True).count()
+        """Count what maintainers have to answer: reports, and questions about the guidelines."""
+        reports = self.trajectories.filter(reports__isnull=False, reports__settled_at__isnull=True).order_by()
+        questions = self.questions.filter(answered_at__isnull=True).order_by()
+        return questions.values("pk").union(reports.values("reports__pk"), all=True).count()  # one query
 
     def __str__(self) -> str:
         suffix = f" (attempt {self.attempt})" if self.attempt > 1 else ""
@@ -294,23 +313,18 @@ class Attachment(models.Model):
         return self.name
 
 
-class Arrival(models.Model):
-    """A file uploaded through the page or the API: its sender, its place in the store, and the progress of a worker.
+class WorkerJob(models.Model):
+    """Work that one worker at a time does in the background, and its progress. See `annotation.arrivals`.
 
-    ``stored_as`` is its name in the store, ``tries`` counts how often a worker started, and ``done`` of ``total`` parts
-    are read. See `annotation.arrivals`. Messages name the ``thing`` that is uploaded, and the ``command`` that also
-    imports it. The file is stored in ``folder``, with ``suffix``.
+    ``tries`` counts how often a worker started, and ``done`` of ``total`` parts are done. Messages name the ``thing``
+    that it is about, the ``command`` that does the same, and how to ``repeat`` it.
     """
 
     thing: ClassVar[str]
     command: ClassVar[str]
-    folder: ClassVar[str]
-    suffix: ClassVar[str] = ""
+    repeat: ClassVar[str]
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    file_name = models.CharField(max_length=255)
-    stored_as = models.CharField(max_length=255)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -329,6 +343,23 @@ class Arrival(models.Model):
             return "finished"
         return "running" if self.started_at is not None else "waiting"
 
+
+class Arrival(WorkerJob):
+    """A file uploaded through the page or the API: its sender and its place in the store.
+
+    ``stored_as`` is its name in the store. The file is stored in ``folder``, with ``suffix``.
+    """
+
+    folder: ClassVar[str]
+    suffix: ClassVar[str] = ""
+
+    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    file_name = models.CharField(max_length=255)
+    stored_as = models.CharField(max_length=255)
+
+    class Meta(WorkerJob.Meta):
+        abstract = True
+
     def __str__(self) -> str:
         return self.file_name
 
@@ -336,12 +367,14 @@ class Arrival(models.Model):
 class Upload(Arrival):
     """A package uploaded through the page or the API, and its report after it was read."""
 
-    thing, command, folder = "package", "import_submission", "uploads"
+    thing, command, folder, repeat = "package", "import_submission", "uploads", "Upload the package again."
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="+")
     agent_name = models.CharField(max_length=200)
     keep_valid = models.BooleanField(default=False)
     dry_run = models.BooleanField(default=False)
+    protocol_version = models.PositiveSmallIntegerField(default=1, db_default=1)
+    process_labels = models.BooleanField(default=False, db_default=False)
     report = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True)
     submission = models.ForeignKey(Submission, on_delete=models.SET_NULL, null=True, blank=True, related_name="uploads")

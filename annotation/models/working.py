@@ -46,7 +46,7 @@ class Activity(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "person"], name="one_activity_per_person")]
         indexes = [
-            # Serves "Active now" on the progress page.
+            # Serves "Active now" on the path of a submission.
             models.Index(fields=["last_at"], name="activity_last_at"),
         ]
 

@@ -18,6 +18,23 @@ SAVED = re.compile(r"saved \d\d:\d\d:\d\d")
 # What the browser itself says of a network that was cut, or of an answer that the page deals with.
 EXPECTED = re.compile(r"status of (4(00|03|09|13|29)|50[237])|ERR_INTERNET_DISCONNECTED|ERR_FAILED|ERR_ABORTED")
 TEXT = "The list is sorted by price, and the filter is set."
+# Tells a broken picture from one that is drawn: the large one is an SVG image, whose copy has a size of its own.
+NATURAL_WIDTH = """async (shown) => {
+    await shown.decode();
+    const copy = Object.assign(new Image(), { src: shown.href.baseVal });
+    await copy.decode();
+    return copy.naturalWidth;
+}"""
+# For every thumbnail whether the sheet that it is cut out of reaches as far as its part.
+ON_THEIR_SHEETS = """(shown) => Promise.all(shown.map(async (svg) => {
+    const sheet = Object.assign(new Image(), { src: svg.querySelector("image").href.baseVal });
+    await sheet.decode();
+    const { y, height } = svg.viewBox.baseVal;
+    return y + height <= sheet.naturalHeight;
+}))"""
+VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) => {
+    console.error(`policy violated: ${event.violatedDirective} ${event.blockedURI}`);
+});"""
 
 
 def complaints_of(page: Page) -> list[str]:

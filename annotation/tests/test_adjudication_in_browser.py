@@ -14,8 +14,9 @@ from playwright.sync_api import Page, expect
 
 from annotation import workflow
 from annotation.models import Adjudication, Draft, Report, Submission, Trajectory
+from annotation.records import Finding, FindingContent
 from annotation.tests import testing
-from annotation.tests.in_browser import complaints_of, sign_in
+from annotation.tests.in_browser import complaints_of, reasoning, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -76,7 +77,7 @@ def saved(desk: Page) -> None:
 
 
 def test_everything_of_a_label_is_taken_saved_and_undone(desk: Page, dispute: Trajectory) -> None:
-    desk.get_by_role("button", name="Take all of A1").click()
+    desk.get_by_role("button", name="Copy all of A1").click()
 
     expect(desk.locator("[name=verdict]:checked")).to_have_value("0")
     expect(desk.locator("[name=failure_step]")).to_have_value("1")
@@ -94,7 +95,7 @@ def test_everything_of_a_label_is_taken_saved_and_undone(desk: Page, dispute: Tr
 
 
 def test_one_cell_is_taken_and_nothing_else(desk: Page) -> None:
-    desk.get_by_role("button", name="Take 2. cheapest by sorting of A2").click()
+    desk.get_by_role("button", name="Copy 2. cheapest by sorting of A2").click()
 
     expect(desk.locator("[name^=finding_]:checked")).to_have_count(1)
     expect(desk.locator("[data-point='2'] [value=met]")).to_be_checked()
@@ -104,10 +105,51 @@ def test_one_cell_is_taken_and_nothing_else(desk: Page) -> None:
 
 def test_taking_a_verdict_says_what_it_changes(desk: Page) -> None:
     expect(desk.locator(".effects")).to_contain_text("Choose a verdict")
-    desk.get_by_role("button", name="Take Verdict of A2").click()
+    desk.get_by_role("button", name="Copy the verdict of A2").click()
 
     expect(desk.get_by_text("Success: agrees with A2 and A3, overturns A1.")).to_be_visible()
     expect(desk.get_by_text("Failure: agrees with A1")).to_be_hidden()
+
+
+def test_what_the_labels_agree_on_is_folded_and_already_in_the_form(
+    page: Page, live_server: Any, transactional_db: Any, tmp_path: Path
+) -> None:
+    submission = testing.submission(tmp_path / "package", trajectories=1, steps=4)
+    people, trajectory = testing.cast(submission), submission.trajectories.get()
+    first, second = workflow.key_points_of(trajectory)
+    for name, finding in (("alice", Finding.UNMET), ("bob", Finding.MET), ("chen", Finding.MET)):
+        findings = (FindingContent(first.pk, Finding.MET, 2), FindingContent(second.pk, finding, 0))
+        testing.label(people[name], trajectory, int(finding is Finding.MET), findings=findings)
+    open_queue(page, live_server.url, submission)
+    page.get_by_role("button", name="Open hardest trajectory").click()
+
+    expect(page.locator(".agreed > summary")).to_contain_text(
+        "1 agreed already in your form: 1. at least 16 GB met · step 2"
+    )
+    expect(page.locator("[data-point='1'] [value=met]")).to_be_checked()
+    expect(page.locator("[data-point='1'] [name$=_step]")).to_have_value("2")
+    expect(page.locator("[data-point='2'] :checked")).to_have_count(0)
+    expect(page.locator(".point.current")).to_have_attribute("data-point", "2")
+    titles = page.locator(".dispute").first.locator("tbody th").all_inner_texts()
+    assert titles == ["Failed at", "Failure type", "2. cheapest by sorting", "Reasoning"]
+    assert not Draft.objects.exists(), "nothing is saved before it is changed"
+
+
+def test_a_dispute_takes_six_keys_beside_the_reasoning(desk: Page, dispute: Trajectory) -> None:
+    desk.keyboard.press("Shift+T")
+    desk.keyboard.press("Shift+T")  # the second label
+    desk.keyboard.press("Shift+S")
+    expect(desk.locator("[name=criterion]")).to_be_focused()
+    desk.keyboard.press("A")  # the first that begins with it
+    desk.keyboard.press("Enter")
+    expect(desk.locator("[name=reasoning]")).to_be_focused()
+    desk.keyboard.type("Step 0 shows both.")
+    desk.keyboard.press("Control+Enter")
+    expect(desk.locator(".head")).to_contain_text("flagged · blind")
+
+    decided = Adjudication.objects.get(trajectory=dispute)
+    assert (decided.verdict, decided.reasoning) == (1, "Step 0 shows both.")
+    assert decided.criterion
 
 
 def test_quoting_adds_to_what_is_written(desk: Page) -> None:
@@ -158,8 +200,18 @@ def test_a_report_is_sent_without_leaving_what_is_typed(desk: Page) -> None:
     assert Report.objects.get().note == "Is 15.6 GB 16 GB?"
 
 
+def test_a_dispute_is_put_off_with_what_was_just_typed(desk: Page, dispute: Trajectory) -> None:
+    reasoning(desk).fill("I look at it tomorrow.")
+    desk.keyboard.press("Escape")
+    desk.keyboard.press("Shift+L")
+    expect(desk.get_by_role("heading", name="Trajectories that you put off")).to_be_visible()
+    assert Draft.objects.get(trajectory=dispute).content["reasoning"] == "I look at it tomorrow."
+    desk.get_by_role("button", name="Resume").click()
+    expect(reasoning(desk)).to_have_value("I look at it tomorrow.")
+
+
 def test_decide_and_next_and_the_agreement_by_keys_alone(desk: Page, dispute: Trajectory) -> None:
-    desk.get_by_role("button", name="Take all of A2").click()
+    desk.get_by_role("button", name="Copy all of A2").click()
     desk.locator("[name=criterion]").select_option("key_point")
     desk.locator("[name=reasoning]").fill("Step 0 shows both.")
     desk.keyboard.press("Control+Enter")
@@ -184,7 +236,7 @@ def test_decide_and_next_and_the_agreement_by_keys_alone(desk: Page, dispute: Tr
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
 def test_labels_and_form_are_in_view_together(desk: Page, size: tuple[int, int]) -> None:
     desk.set_viewport_size({"width": size[0], "height": size[1]})
-    desk.get_by_role("button", name="Take all of A1").click()
+    desk.get_by_role("button", name="Copy all of A1").click()
 
     assert desk.evaluate("document.documentElement.scrollHeight <= innerHeight")
     for place in ("#labels", "#label-form .fields", "[data-submit]", ".effect.e0", "#stage .shot"):
@@ -201,7 +253,7 @@ def test_queue_and_desk_have_no_barrier(queue_page: Page, scheme: Any) -> None:
     assert barriers(queue_page) == []
     queue_page.get_by_role("button", name="Open hardest trajectory").click()
     expect(queue_page.locator("html")).to_have_class(re.compile("scripted"))
-    queue_page.get_by_role("button", name="Take all of A1").click()
+    queue_page.get_by_role("button", name="Copy all of A1").click()
 
     assert barriers(queue_page) == []
 

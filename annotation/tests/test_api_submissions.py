@@ -257,13 +257,13 @@ def test_a_label_under_version_2_has_the_own_attempt(submission: Submission, peo
     for trajectory in submission.trajectories.all():
         for name in ("alice", "bob", "chen"):
             held = workflow.claim_this(people[name], trajectory)
-            attempt = AttemptContent(4, f"Notes of {name}.", "", "as_short")
+            attempt = AttemptContent(4, f"Notes of {name}.", "", "as_short", 95)
             workflow.submit(people[name], held.trajectory, testing.content(trajectory, attempt=attempt))
     workflow.draw_spot_checks(people["mira"], submission)
     testing.adjudicate_all(people["carol"], submission)
     workflow.freeze(people["mira"], submission)
     first = results(people["mira"], f"/submissions/{submission.pk}/labels")[0]
-    assert first["attempt"] == {"steps": 4, "notes": "Notes of alice.", "link": "", "path": "as_short"}
+    assert first["attempt"] == {"steps": 4, "notes": "Notes of alice.", "link": "", "path": "as_short", "seconds": 95}
     own = results(people["bob"], "/my/labels")
     assert {row["attempt"]["notes"] for row in own} == {"Notes of bob."}
 

@@ -80,8 +80,21 @@ def test_the_options_of_an_upload_reach_its_row(mira: Person) -> None:
     send(mira, benchmark="shops", agent="A", file=file, keep_valid="true", dry_run="true")
     upload = Upload.objects.get()
     assert (upload.keep_valid, upload.dry_run, upload.file_name, upload.uploaded_by) == (True, True, "p.zip", mira)
+    assert upload.protocol_version == 1
     with default_storage.open(upload.stored_as) as stored:
         assert stored.read() == b"PK"
+
+
+@pytest.mark.parametrize(("given", "version"), [({}, 1), ({"protocol_version": "2"}, 2)])
+def test_an_upload_chooses_the_version_of_the_protocol(
+    mira: Person, tmp_path: Path, given: dict[str, str], version: int
+) -> None:
+    testing.benchmark(1)
+    package = zip_of(testing.write_submission(tmp_path / "package", trajectories=1))
+    taken = send(mira, benchmark="shops", agent="A", file=package, **given).json()
+    assert taken["protocol_version"] == version
+    jobs.import_upload(taken["id"])
+    assert Submission.objects.get().protocol_version == version
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a\\b.zip", "ü.zip"])

@@ -55,8 +55,8 @@ def test_further_types_and_missing_evidence_have_a_row_when_somebody_names_them(
     found = labelled(people, trajectory, {"verdict": 0, **more}, {"verdict": 0}, {"verdict": 0})
 
     assert found.row("Further failure types").cells[0].text == "Hallucination, Loop or no progress"
-    assert found.row("Evidence missing").cells[0].steps == (0, 2)
-    assert [cell.lit for cell in found.row("Evidence missing").cells] == [True, False, False]
+    assert found.row("No evidence").cells[0].steps == (0, 2)
+    assert [cell.lit for cell in found.row("No evidence").cells] == [True, False, False]
     assert "Cause" not in [row.title for row in found.rows]
 
 
@@ -115,11 +115,11 @@ def test_the_own_attempt_of_each_annotator_is_there_in_the_second_version(
     submission.protocol_version = 2
     submission.save()
     trajectory.refresh_from_db()
-    attempt = AttemptContent(steps=7, notes="By the menu.", path="as_short")
+    attempt = AttemptContent(steps=7, notes="By the menu.", path="as_short", seconds=95)
     found = labelled(people, trajectory, *({"attempt": attempt} for _ in NAMES))
 
     way, made = found.columns[0].attempt
-    assert (way, made.steps, made.notes) == ("as short as mine", 7, "By the menu.")
+    assert (way, made.steps, made.notes, made.time) == ("as short as mine", 7, "By the menu.", "1:35")
 
 
 def test_only_a_long_reasoning_is_folded(people: dict[str, Person], trajectory: Trajectory) -> None:

@@ -4,13 +4,16 @@ import random
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from django.db import connection, transaction
 
-from annotation import ingest, screenshots, workflow
+from annotation import clock, ingest, parked, screenshots, workflow
+from annotation.forms import LabelForm
 from annotation.models import (
     Assignment,
+    Draft,
     Event,
     Flag,
     Label,
@@ -53,6 +56,29 @@ def annotators(submission, count):
     for name in names:
         workflow.add_member(people["mira"], submission, testing.person(name), Membership.Role.ANNOTATOR)
     return [testing.person(name) for name in names]
+
+
+def test_undo_and_the_worker_at_once_leave_either_a_label_or_a_draft(monkeypatch, settings):
+    settings.UNDO_SECONDS = 15
+    submission = testing.bare_submission(examples(20, usual=5))
+    people = annotators(submission, 1)
+    for trajectory in submission.trajectories.all():
+        workflow.claim_this(people[0], trajectory)
+        typed = {"verdict": "1", "reasoning": "It is done."}
+        for point in workflow.key_points_of(trajectory):
+            typed |= {f"finding_{point.pk}": "met", f"finding_{point.pk}_step": "0"}
+        content = LabelForm(typed, workflow.asked_of(trajectory)).content()
+        workflow.park(people[0], trajectory, typed, content)
+        late = clock.now() + timedelta(minutes=1)
+        monkeypatch.setattr(clock, "now", lambda late=late: late)
+
+        def act(number, trajectory=trajectory, person=people[0]):
+            return workflow.undo_submit(person, trajectory) if number % 2 else parked.submit_due()
+
+        outcomes = at_once(6, act)
+        labels = Label.objects.filter(assignment__trajectory=trajectory).count()
+        assert Draft.objects.filter(trajectory=trajectory).count() == 1 - labels
+        assert sorted(outcomes) == ([0, 0, 0, 0, 0, 1] if labels else [0, 0, 0, 1, 1, 1]), outcomes
 
 
 def test_eight_people_race_through_a_submission_without_a_slot_given_twice():

@@ -27,10 +27,11 @@ from annotation.formats.packages import read_trajectories
 from annotation.formats.tasks import read_tasks
 from annotation.label_fields import LabelContent
 from annotation.models import Event, Label, Person, Submission
-from annotation.records import Finding, FindingContent, TrajectoryRecord, Verdict
+from annotation.records import AttemptContent, Finding, FindingContent, TrajectoryRecord, Verdict
 from annotation.tests import testing
 from tools.chromium import ChromiumMissingError, find_chromium
 from tools.demo.answers import QUESTIONS
+from tools.demo.faults import FAULTS
 from tools.demo.record import AGENTS
 from tools.demo.tasks import TASKS, TASKS_BY_NAME
 
@@ -60,7 +61,8 @@ def content(written: dict[str, Any]) -> LabelContent:
         FindingContent(finding["key_point"], Finding(finding["finding"]), finding.get("step"))
         for finding in written["findings"]
     )
-    return LabelContent(**{**written, "verdict": Verdict(written["verdict"]), "findings": findings})
+    attempt = AttemptContent(**written["attempt"]) if "attempt" in written else None
+    return LabelContent(**{**written, "verdict": Verdict(written["verdict"]), "findings": findings, "attempt": attempt})
 
 
 def labels(agent: str) -> Iterator[tuple[str, str]]:
@@ -160,8 +162,9 @@ def test_clicks_lie_inside_the_viewport_of_the_agents() -> None:
 
 def test_no_data_file_tells_of_the_machine_it_was_made_on() -> None:
     texts = [path for path in DATA.rglob("*") if path.suffix in {".json", ".har"}]
-    # Tasks, reviews, three files of each trajectory; the tasks of the answers, and an index of pages for each of them.
-    assert len(texts) == 2 + 3 * 2 * len(TASKS) + 1 + len(QUESTIONS)
+    # Tasks, reviews, three files of each trajectory; the tasks of the answers, and an index of pages for each of them;
+    # tasks and answer key of the challenge, and three files of each of its trajectories.
+    assert len(texts) == 2 + 3 * 2 * len(TASKS) + 1 + len(QUESTIONS) + 2 + 3 * len(FAULTS)
     texts += [*DATA.rglob("*.txt"), *DATA.rglob("*.md")]
     assert [path for path in texts if TRACES_OF_A_MACHINE.search(path.read_text("utf-8"))] == []
     rows = gzip.decompress((DATA / "reference.jsonl.gz").read_bytes()).decode()
@@ -170,7 +173,7 @@ def test_no_data_file_tells_of_the_machine_it_was_made_on() -> None:
 
 def test_the_network_traces_know_only_the_hosts_of_the_demo() -> None:
     paths = list(DATA.rglob("network.har"))
-    assert len(paths) == 2 * len(TASKS)
+    assert len(paths) == 2 * len(TASKS) + len(FAULTS)
     for path in paths:
         entries = read_json(path)["log"]["entries"]
         assert entries
@@ -289,6 +292,37 @@ def test_answers_come_as_attempts_with_their_pages_and_reference_rows_as_one_sub
     steps = reference.trajectories.values_list("attachments__name", flat=True)
     assert len([name for name in steps if re.search(r"reference/\d+\.json", name)]) == 17
     assert workflow.claim(Person.objects.get(username="chen"), second) is not None
+
+
+@pytest.mark.django_db
+def test_a_submission_asks_for_own_attempts_and_has_work_for_everybody(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    list(load.everything())
+    own = Submission.objects.get(protocol_version=2)
+
+    assert (own.benchmark.slug, own.frozen_at) == (load.ATTEMPTS, None)
+    labels = Label.objects.filter(assignment__trajectory__submission=own)
+    assert {(label.attempt.path, label.attempt.seconds) for label in labels} == {
+        ("not_comparable", 95),
+        ("longer", 140),
+        ("longer", None),
+        ("not_solved", 210),
+    }
+    assert len(workflow.asked_of(own.trajectories.first()).key_points) > 0
+    carol = Person.objects.get(username="carol")
+    assert workflow.open_adjudication(carol, own.trajectories.get(task__external_id__startswith="e9286")) is not None
+    for name in ANNOTATORS:
+        assert workflow.claim(Person.objects.get(username=name), own) is not None
+
+
+@pytest.mark.parametrize("task_id", read_json(DATA / "reviews.json")["own-attempt"])
+def test_every_label_with_an_own_attempt_is_complete(task_id: str) -> None:
+    steps = len(records("hasty")[task_id].steps)
+    asked = Asked(KEY_POINTS[task_id], steps, attempt=True)
+    given = [label for task, _, label in labels("own-attempt") if task == task_id]
+    assert given
+    assert [missing(label, asked) for label in given] == [[] for _ in given]
+    assert all(label.attempt.steps in (None, len(label.attempt.notes.splitlines())) for label in given)
 
 
 @pytest.mark.parametrize("name", ["researcher-1", "researcher-2"])

@@ -75,7 +75,7 @@ def focused(page: Page) -> str:
 # --- one key binds ---------------------------------------------------------------------------------------------------
 
 
-def test_a_digit_binds_the_step_and_goes_through_the_findings(desk: Page) -> None:
+def test_a_digit_judges_an_open_key_point_at_this_step_and_never_changes_a_finding(desk: Page) -> None:
     pressed(desk, "j", "j")
     at_step(desk, 2)
     pressed(desk, "2")
@@ -83,26 +83,56 @@ def test_a_digit_binds_the_step_and_goes_through_the_findings(desk: Page) -> Non
     expect(desk.locator("#announce")).to_have_text("Key point 2 met at step 2")
     pressed(desk, "j")
     at_step(desk, 3)
-    pressed(desk, "2")
-    assert said(desk, 2) == ("unmet", "3")
-    pressed(desk, "2")
-    assert said(desk, 2) == ("unclear", "3")
-    pressed(desk, "2")
-    assert said(desk, 2) == ("met", "3")
-    assert said(desk, 1) == (None, "")
+    pressed(desk, "2", "Shift+Digit2")
+    assert said(desk, 2) == ("met", "2")
+    expect(desk.locator("#announce")).to_have_text("Key point 2 is met. Press h, Shift H or q to change it.")
+    pressed(desk, "Shift+Digit1")
+    assert said(desk, 1) == ("unmet", "3")
+    assert said(desk, 3) == (None, "")
     assert focused(desk) == "main" or desk.evaluate("document.activeElement === document.body")
+
+
+def test_the_current_key_point_is_judged_by_letters(desk: Page) -> None:
+    pressed(desk, "2", "j")
+    at_step(desk, 1)
+    for key, finding in (("Shift+H", "unmet"), ("q", "unclear"), ("h", "met")):
+        pressed(desk, key)
+        assert said(desk, 2) == (finding, "1")
+
+
+def test_the_next_open_and_the_previous_key_point_become_current(desk: Page) -> None:
+    expect(desk.locator(".point.current")).to_have_attribute("data-point", "1")
+    for key, number in (("1", "1"), (".", "2"), (".", "3"), (".", "4"), (".", "2"), (",", "1"), (",", "1")):
+        pressed(desk, key)
+        expect(desk.locator(".point.current")).to_have_attribute("data-point", number)
+    assert said(desk, 2) == (None, "")
+
+
+def test_a_task_that_is_not_executable_needs_no_findings_and_keeps_those_that_were_made(
+    desk: Page, held: Trajectory
+) -> None:
+    pressed(desk, "1", "n")
+    expect(desk.locator(".points")).to_be_hidden()
+    pressed(desk, "2", "Shift+N")
+    assert focused(desk) == "f-cause"
+    desk.locator("#f-cause").select_option("blocked")
+    desk.get_by_label("Reasoning").fill("The site asks for a CAPTCHA.")
+    pressed(desk, "Control+Enter")
+    desk.wait_for_url(lambda url: f"/trajectories/{held.pk}" not in url)
+
+    assert [(f.finding, f.step) for f in Label.objects.get().findings.all()] == [("met", 0)]
 
 
 def test_a_digit_without_a_key_point_says_so_and_writes_nothing(desk: Page) -> None:
     pressed(desk, "9")
 
     expect(desk.locator("#announce")).to_have_text("Key point 9 does not exist")
-    expect(desk.locator("#saved")).to_have_text("nothing to save")
+    expect(desk.locator("#saved")).to_have_text("no changes yet")
 
 
-def test_shift_and_a_digit_lead_to_the_key_point_where_the_arrows_choose_and_walk(desk: Page) -> None:
-    pressed(desk, "Shift+Digit2")
-    expect(point(desk, 2).locator("[value=met]")).to_be_focused()
+def test_the_arrows_choose_among_the_findings_and_walk_through_the_steps(desk: Page) -> None:
+    point(desk, 2).locator("[value=met]").focus()
+    expect(desk.locator(".point.current")).to_have_attribute("data-point", "2")
     pressed(desk, "ArrowRight", "ArrowRight")
     at_step(desk, 2)
     assert said(desk, 2) == (None, ""), "walking must not write"
@@ -111,7 +141,7 @@ def test_shift_and_a_digit_lead_to_the_key_point_where_the_arrows_choose_and_wal
     pressed(desk, "ArrowRight")
     at_step(desk, 3)
     pressed(desk, "h")
-    assert said(desk, 2) == ("unmet", "3")
+    assert said(desk, 2) == ("met", "3")
 
 
 def test_a_click_binds_the_step_once_and_the_keys_go_on(desk: Page) -> None:
@@ -124,7 +154,7 @@ def test_a_click_binds_the_step_once_and_the_keys_go_on(desk: Page) -> None:
     assert said(desk, 1) == ("unmet", "1")
     point(desk, 1).locator(".seg.met").click()
     assert said(desk, 1) == ("met", "1")
-    point(desk, 1).get_by_role("button", name="here").click()
+    point(desk, 1).get_by_role("button", name="this step").click()
     assert said(desk, 1) == ("met", "2")
 
 
@@ -152,7 +182,7 @@ def test_shift_and_a_verdict_lead_to_what_is_missing_first(desk: Page) -> None:
 
 
 def test_missing_evidence_is_marked_by_a_key_in_the_form_and_in_the_strip(desk: Page) -> None:
-    field, thumb = desk.get_by_label("Evidence missing at steps"), desk.locator('#strip [data-step="1"]')
+    field, thumb = desk.get_by_label("No evidence at steps"), desk.locator('#strip [data-step="1"]')
     pressed(desk, "m", "j")
     at_step(desk, 1)
     pressed(desk, "m", "1")
@@ -249,11 +279,11 @@ def test_steps_of_the_own_attempt_are_passed_over_when_the_annotator_could_not_d
     sign_in(page, live_server.url, "alice")
     open_desk(page, live_server.url, held)
     page.get_by_label("How you did it").fill("The site asks for a CAPTCHA.")
-    page.get_by_label("The agent's way").select_option("longer")
+    page.get_by_label("The agent's path compared with yours").select_option("longer")
     page.locator("#main").focus()
     pressed(page, "Shift+S")
     assert focused(page) == "f-attempt_steps"
-    page.get_by_label("The agent's way").select_option("not_comparable")
+    page.get_by_label("The agent's path compared with yours").select_option("not_comparable")
     page.locator("#main").focus()
     pressed(page, "Shift+S")
     expect(point(page, 1).locator("[value=met]")).to_be_focused()
@@ -349,94 +379,51 @@ def test_the_page_of_the_guidelines_is_searched_the_same_way(desk: Page, live_se
     expect(desk.locator("[data-term]:visible")).to_have_count(1)
 
 
-# --- everything in view ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
-def test_verdict_reasoning_and_submit_are_in_view_with_four_key_points_and_a_failure(
-    desk: Page, size: tuple[int, int]
-) -> None:
-    desk.set_viewport_size({"width": size[0], "height": size[1]})
-    pressed(desk, "f", "End")
-    at_step(desk, 19)
-    expect(desk.locator("#final")).to_contain_text("Laptop added.")
-    desk.get_by_label("Failure type", exact=True).select_option("superlative_by_search")
-
-    top, bottom = desk.locator(".fields").evaluate(
-        "fields => [fields.getBoundingClientRect().top, fields.getBoundingClientRect().bottom]"
-    )
-    for part in (".point[data-point='1']", ".verdicts", "#f-failure_type", "#f-reasoning"):
-        box = desk.locator(part).bounding_box()
-        assert top <= box["y"], part
-        assert box["y"] + box["height"] <= bottom, part
-    expect(desk.locator("[data-submit]")).to_be_in_viewport(ratio=1)
-    assert desk.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]") == list(size)
-
-
-def test_a_long_key_point_is_shown_whole_where_it_is_pointed_or_gone_to(desk: Page) -> None:
-    text = point(desk, 3).locator(".text")
-    assert text.evaluate("text => getComputedStyle(text).overflow") == "hidden"
-    assert text.evaluate("text => text.scrollHeight") > text.bounding_box()["height"]
-    before = point(desk, 4).bounding_box()
-    pressed(desk, "Shift+Digit3")
-
-    assert text.evaluate("text => getComputedStyle(text).overflow") == "visible"
-    assert point(desk, 4).bounding_box() == before, "nothing moves"
-
-
-def test_the_form_keeps_its_width_on_a_large_screen_and_the_picture_grows(desk: Page) -> None:
-    before = desk.locator("#label-form").bounding_box()["width"]
-    desk.set_viewport_size({"width": 3840, "height": 2160})
-
-    assert desk.locator("#label-form").bounding_box()["width"] == pytest.approx(before, abs=1)
-    assert desk.locator(".shot").bounding_box()["width"] > 3000
-
-
-def test_a_tablet_has_targets_that_a_finger_hits(
-    browser: Any, browser_context_args: dict[str, Any], live_server: Any, held: Trajectory
-) -> None:
-    size = {"width": 820, "height": 1180}
-    context = browser.new_context(**{**browser_context_args, "viewport": size, "has_touch": True})
-    page = context.new_page()
-    sign_in(page, live_server.url, "alice")
-    open_desk(page, live_server.url, held)
-    page.locator(".option.v0").tap()
-    small = page.locator("#label-form").evaluate(
-        """form => [...form.querySelectorAll("button, .seg, .option, select, textarea, .at input, summary")]
-            .filter(one => one.checkVisibility()).map(one => [one.className || one.id, one.getBoundingClientRect()])
-            .filter(([, box]) => box.width < 24 || box.height < 24).map(([name]) => name)"""
-    )
-    assert small == []
-    point(page, 1).locator(".seg.met").tap()
-    assert said(page, 1) == ("met", "0")
-    assert page.evaluate("document.documentElement.scrollWidth") == 820
-    context.close()
-
-
 # --- effort ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_review_of_20_steps_takes_at_most_25_keys_beside_the_reasoning(desk: Page, held: Trajectory) -> None:
+@pytest.fixture
+def three_points(desk: Page, held: Trajectory) -> None:
     KeyPoint.objects.filter(task=held.task, text="added to the cart").update(retired_at=timezone.now())
     desk.reload()
-    keys = 0
-    for index in range(1, 20):
-        pressed(desk, "j")
-        keys += 1
-        at_step(desk, index)
-        if index in (4, 9, 19):
-            pressed(desk, {4: "1", 9: "2", 19: "3"}[index])
-            keys += 1
+
+
+def finish(desk: Page, held: Trajectory) -> None:
+    """Two keys beside the reasoning."""
     pressed(desk, "Shift+S")
     desk.keyboard.type("All is filtered, sorted and in the cart.")
     pressed(desk, "Control+Enter")
-    keys += 2
     desk.wait_for_url(lambda url: f"/trajectories/{held.pk}" not in url)
-
-    assert keys <= 25
     label = Label.objects.get()
     assert [(f.finding, f.step) for f in label.findings.all()] == [("met", 4), ("met", 9), ("met", 19)]
     assert label.reasoning == "All is filtered, sorted and in the cart."
+
+
+def test_a_review_that_opens_all_of_20_steps_takes_24_keys_beside_the_reasoning(
+    desk: Page, held: Trajectory, three_points: None
+) -> None:
+    for index in range(1, 20):
+        pressed(desk, "j")
+        at_step(desk, index)
+        if index in (4, 9, 19):
+            pressed(desk, {4: "1", 9: "2", 19: "3"}[index])
+    finish(desk, held)  # 19 steps, 3 findings, verdict and submit
+
+
+def test_a_review_that_reads_the_transcript_takes_at_most_22_keys_beside_the_reasoning(
+    desk: Page, held: Trajectory, three_points: None
+) -> None:
+    keys = ["t"]
+    pressed(desk, "t")
+    expect(desk.locator("#transcript li")).to_have_count(20)
+    walk = ["j"] * 4 + ["1"] + ["j"] * 5 + ["2", "End", "3"]
+    for key in walk:
+        if key in "123":
+            at_step(desk, {"1": 4, "2": 9, "3": 19}[key])
+        pressed(desk, key)
+    finish(desk, held)
+
+    assert len(keys) + len(walk) + 2 <= 22
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -449,3 +436,17 @@ def test_the_form_and_the_guidelines_have_no_barrier(desk: Page, scheme: Any) ->
 
     found = Axe().run(desk).response["violations"]
     assert [(v["id"], [node["html"][:80] for node in v["nodes"]]) for v in found] == []
+
+
+def test_a_trajectory_is_put_off_with_what_was_just_typed(desk: Page, held: Trajectory) -> None:
+    pressed(desk, "1", "r")
+    desk.keyboard.type("Half a thought")
+    pressed(desk, "Escape", "Shift+L")
+    desk.wait_for_url(re.compile("/work/"))
+    expect(desk.get_by_text("Put off until")).to_be_visible()
+    desk.get_by_role("button", name="Resume").click()
+    desk.wait_for_url(re.compile(f"/trajectories/{held.pk}"))
+
+    expect(desk.get_by_label("Reasoning")).to_have_value("Half a thought")
+    expect(desk.locator("dialog[open]")).to_have_count(0)
+    assert said(desk, 1) == ("met", "0")

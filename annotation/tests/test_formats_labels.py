@@ -94,7 +94,7 @@ def test_an_unsure_row_is_left_out_with_a_warning(value):
 
     assert (labels, problems) == ([], [])
     assert [(task_id, warning.code) for task_id, warning in warnings] == [("t1", "label_unsure")]
-    assert "row 2" in warnings[0][1].message
+    assert "line 2" in warnings[0][1].message
     assert "unsure" in warnings[0][1].message.lower()
 
 
@@ -103,7 +103,7 @@ def test_another_label_is_refused_with_row_and_value(value):
     _, problems, _ = read(f"A,t1,X,1\nB,t1,X,{value}\n")
 
     assert codes(problems) == {"label_unknown"}
-    assert "row 3" in said(problems)
+    assert "line 3" in said(problems)
     assert value in said(problems)
 
 
@@ -140,7 +140,7 @@ def test_two_labels_of_one_person_that_differ_are_refused():
     _, problems, _ = read("A,t1,X,1\nA,t1,X,0\n")
 
     assert codes(problems) == {"label_conflict"}
-    assert "row 2" in said(problems)
+    assert "line 2" in said(problems)
 
 
 def test_names_that_are_one_after_cleaning_are_one_person():

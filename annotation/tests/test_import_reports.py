@@ -109,8 +109,8 @@ def upload(mira: Client, shops: Benchmark, django_capture_on_commit_callbacks: A
 def test_dry_run_page_counts_what_would_be_imported_and_what_would_not(upload: Any, tmp_path: Path) -> None:
     page = upload(zipped(two_of_nine_are_good(tmp_path / "p")), dry_run="on", keep_valid="on")
 
-    assert "2 trajectories would be imported, 7 rejected. Nothing was saved." in page
-    assert "Refused" not in page
+    assert "2 of 9 trajectories can be imported" in page
+    assert "The 7 with problems would be left out." in page
     assert "Import failed" not in page
 
 
@@ -118,7 +118,7 @@ def test_refused_package_page_says_how_many_are_valid(upload: Any, tmp_path: Pat
     page = upload(zipped(two_of_nine_are_good(tmp_path / "p")))
 
     assert "2 trajectories are valid" in page
-    assert "2 valid</a>" in page
+    assert "<dt>Valid</dt><dd>2</dd>" in page
     assert Upload.objects.get().report["valid"] == ["task_0007", "task_0008"]
 
 
@@ -169,6 +169,15 @@ def test_command_puts_one_in_the_singular(shops: Benchmark, tmp_path: Path) -> N
     says = run(renamed(tmp_path / "package", "first try"), dry_run=True)
 
     assert says == "1 trajectory would be accepted (dry run, nothing was saved), 1 warning."
+
+
+@pytest.mark.parametrize(("options", "version"), [({}, 1), ({"protocol_version": 2}, 2)])
+def test_command_chooses_the_version_of_the_protocol(
+    shops: Benchmark, tmp_path: Path, options: dict[str, int], version: int
+) -> None:
+    run(testing.write_submission(tmp_path / "package", 1), **options)
+
+    assert Submission.objects.get().protocol_version == version
 
 
 def test_label_command_counts_labels_and_tasks(shops: Benchmark, tmp_path: Path) -> None:

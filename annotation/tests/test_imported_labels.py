@@ -65,8 +65,8 @@ def test_the_same_file_twice_changes_nothing(window: Client) -> None:
 def test_a_refused_file_is_explained_whole_and_nothing_is_kept(window: Client) -> None:
     shown = page_after(window, BAD, 400)
     assert shown.count("<code>task_unknown</code>") == 2
-    assert "row 3: task_id task_0009" in shown
-    assert "row 4: task_id items" in shown
+    assert "line 3: task_id task_0009" in shown
+    assert "line 4: task_id items" in shown
     assert "0 imported labels" in shown
     assert not ImportedLabel.objects.exists()
     assert not Agent.objects.exists()
@@ -106,8 +106,8 @@ def test_labels_are_imported_by_the_api_with_a_report(mira: Person) -> None:
 def test_the_api_refuses_with_every_problem_and_keeps_nothing(mira: Person) -> None:
     errors = problem(by_api(mira, BAD), 400)["errors"]
     assert [(error["code"], error["where"]) for error in errors] == [
-        ("task_unknown", "row 3"),
-        ("task_unknown", "row 4"),
+        ("task_unknown", "line 3"),
+        ("task_unknown", "line 4"),
     ]
     assert not ImportedLabel.objects.exists()
 

@@ -203,7 +203,7 @@ def test_a_package_that_ends_every_worker_is_given_up(upload):
     upload.refresh_from_db()
     (refusal,) = upload.report["rejected"]
     assert refusal["problems"][0]["code"] == "import_given_up"
-    assert "5 workers started to read it" in refusal["problems"][0]["message"]
+    assert "5 workers started this job" in refusal["problems"][0]["message"]
     assert "import_submission" in refusal["problems"][0]["message"]
     assert Submission.objects.count() == 0
     assert not default_storage.exists(upload.stored_as)

@@ -164,7 +164,7 @@ def test_gold_results_count_first_labels_only(people: dict[str, Person], submiss
         workflow.submit(people[name], plain, testing.content(plain, verdict))
     workflow.revise(people["bob"], gold, testing.content(gold, 0), "I looked again.")
 
-    (result,) = training.load_gold(submission)
+    (result,) = training.load_gold(submission, [gold.pk])
     assert result.trajectory == gold
     assert result.results == {"A1": True, "A2": False}
 

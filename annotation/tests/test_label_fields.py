@@ -10,7 +10,8 @@ from django.template.loader import render_to_string
 
 from annotation import label_fields
 from annotation.completeness import Asked
-from annotation.forms import LabelForm, form_field
+from annotation.form_fields import form_field
+from annotation.forms import LabelForm
 from annotation.label_fields import (
     ADJUDICATION_FIELDS,
     LABEL_FIELDS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,14 @@ from django.urls import reverse
 
 from annotation import workflow
 from annotation.completeness import Asked
-from annotation.forms import LabelForm
+from annotation.forms import LabelForm, values_of
 from annotation.models import Event, Label, Person, Phrase, Report, Submission, Trajectory
-from annotation.protocol import FAILURE_TYPES, PATHS
+from annotation.protocol import CAUSES, FAILURE_TYPES, PATHS
+from annotation.records import AttemptContent
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.views.account import MOST_PHRASES
+from annotation.workflow.facts import label_facts
 
 JSON = {"HTTP_ACCEPT": "application/json"}
 ATTEMPT = {"attempt_steps": "6", "attempt_notes": "By the menu, then sorted.", "attempt_path": "longer"}
@@ -35,8 +39,8 @@ def held(people: dict[str, Person], submission: Submission) -> Trajectory:
 
 @shared_rows
 def second_version(submission: Submission) -> Submission:
-    submission.protocol_version = 2
-    submission.save(update_fields=["protocol_version"])
+    submission.protocol_version, submission.process_labels = 2, True
+    submission.save(update_fields=["protocol_version", "process_labels"])
     return submission
 
 
@@ -69,7 +73,7 @@ def test_the_code_of_the_file_format_and_the_rule_stand_beside_each_verdict(alic
 
     for value, name in ((0, "Failure"), (1, "Success"), (2, "Not executable")):
         option = page[page.index(f'class="option v{value}"') :].split("</label>")[0]
-        assert re.search(rf"<b>{name}</b>.*<small[^>]*>code {value}<", option)
+        assert re.search(rf"<b>{name}</b>.*<small[^>]*>{value}<", option)
         assert f'id="rule-{value}"' in page
 
 
@@ -90,14 +94,12 @@ def test_further_types_and_missing_evidence_are_kept_and_shown_with_the_label(al
     assert (label.failure_type, label.further_failure_types, label.evidence_missing) == ("wrong_item", ["loop"], [0, 2])
     page = desk(alice, held)
     assert "Wrong item or page, Loop or no progress" in page
-    assert re.search(r"Evidence missing at</span>\s*<a[^>]*>step 0</a>, <a[^>]*>step 2</a>", page)
+    assert re.search(r"No evidence at</span>\s*<a[^>]*>step 0</a>, <a[^>]*>step 2</a>", page)
 
 
 def test_the_final_answer_is_shown_at_the_last_step_and_not_before(alice: Client, held: Trajectory) -> None:
-    block = re.compile(r'<section id="final"[^>]*?( hidden)?>')
-
-    assert block.search(desk(alice, held, "?step=0")).group(1) == " hidden"
-    assert block.search(desk(alice, held, "?step=2")).group(1) is None
+    assert 'class="final"' not in desk(alice, held, "?step=1")
+    assert 'class="final"' in desk(alice, held, "?step=2")
 
 
 # --- version 2 of the protocol ---------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_annotator_who_could_not_do_the_task_is_asked_for_no_steps(
     attempt = Label.objects.get().attempt
     assert (attempt.steps, attempt.path) == (None, "not_comparable")
     shown = desk(alice, held)
-    assert "<b>Own attempt</b> (the agent&#x27;s way is not comparable): The site asks" in shown.replace("'", "&#x27;")
+    assert "<b>Own attempt</b> (the agent&#x27;s path: not comparable):\nThe site asks" in shown.replace("'", "&#x27;")
 
 
 def test_own_label_shows_the_link_of_the_attempt_and_how_the_agents_way_compares(
@@ -152,8 +154,55 @@ def test_own_label_shows_the_link_of_the_attempt_and_how_the_agents_way_compares
     link = "https://videos.example/take-1"
     alice.post(reverse("submit", args=[held.pk]), filled(held, **ATTEMPT, attempt_link=link))
     shown = desk(alice, held)
-    assert "<b>Own attempt, 6 steps</b> (the agent's way is longer than mine): By the menu" in shown
+    assert "<b>Own attempt, 6 steps</b> (the agent's path: longer than mine):\nBy the menu" in shown
     assert link in shown
+
+
+@pytest.mark.parametrize(
+    ("typed", "seconds"), [("4:30", 270), ("0:05", 5), ("90:00", 5400), ("1:04:30", 3870), ("", None)]
+)
+def test_the_time_of_the_attempt_is_stored_in_seconds_and_shown_as_a_clock(
+    alice: Client, second_version: Submission, held: Trajectory, typed: str, seconds: int | None
+) -> None:
+    alice.post(reverse("submit", args=[held.pk]), filled(held, **ATTEMPT, attempt_seconds=typed))
+    label = Label.objects.get()
+    assert label.attempt.seconds == seconds
+    shown = {270: "4:30", 5: "0:05", 5400: "1:30:00", 3870: "1:04:30", None: ""}[seconds]
+    assert values_of(label).get("attempt_seconds", "") == shown
+    assert f"<b>Own attempt, 6 steps{', ' if shown else ''}{shown}</b>" in desk(alice, held)
+
+
+@pytest.mark.parametrize("typed", ["270", "4:60", "four", "1:4:30", "100:00:00", "-1:00"])
+def test_a_time_that_is_no_clock_is_refused_and_stays_as_typed(
+    alice: Client, second_version: Submission, held: Trajectory, typed: str
+) -> None:
+    refused = alice.post(reverse("submit", args=[held.pk]), filled(held, **ATTEMPT, attempt_seconds=typed))
+    page = refused.content.decode()
+    assert refused.status_code == 400
+    assert "Enter the time as minutes:seconds, such as 4:30." in page
+    assert f'value="{typed}"' in page
+
+
+def test_an_attempt_without_a_time_has_the_facts_of_earlier_versions(
+    people: dict[str, Person], second_version: Submission, held: Trajectory
+) -> None:
+    said = testing.content(held, attempt=AttemptContent(6, "By the menu.", "", "longer"))
+    label = workflow.submit(people["alice"], held, said)
+    assert label_facts(label)["attempt"] == {"steps": 6, "notes": "By the menu.", "link": "", "path": "longer"}
+    timed = workflow.revise(people["alice"], held, replace(said, attempt=replace(said.attempt, seconds=95)), "Timed.")
+    assert label_facts(timed)["attempt"]["seconds"] == 95
+
+
+def test_the_own_path_stands_beside_the_steps_of_the_agent_once_it_is_entered(
+    alice: Client, people: dict[str, Person], second_version: Submission, held: Trajectory
+) -> None:
+    assert re.search(r'<div class="paths" hidden', desk(alice, held))
+    workflow.save_draft(people["alice"], held, {"attempt_notes": "Open the menu\r\n\r\n<b>Sort</b> by price"}, 0)
+    page = desk(alice, held)
+    assert re.search(r'<div class="paths" tabindex', page)
+    assert "<ol data-own-path><li>Open the menu</li><li>&lt;b&gt;Sort&lt;/b&gt; by price</li></ol>" in page
+    links = re.findall(r'<li><a data-step="(\d+)"', page.partition("The agent's path")[2])
+    assert links == [str(index) for index in range(held.steps.count())]
 
 
 # --- own phrases -----------------------------------------------------------------------------------------------------
@@ -244,3 +293,18 @@ def test_the_page_of_the_guidelines_has_the_examples_and_lights_nothing(alice: C
 
     assert "the maximum price is set to 500 and nothing else" in page
     assert "touched" not in page
+
+
+def test_findings_that_a_not_executable_label_hides_neither_block_it_nor_enter_it(
+    client: Client, people: dict[str, Person], submission: Submission
+) -> None:
+    held = workflow.claim(people["alice"], submission).trajectory
+    one, two = workflow.key_points_of(held).values_list("pk", flat=True)
+    client.force_login(people["alice"])
+    hidden = {f"finding_{one}": "met", f"finding_{one}_step": "", f"finding_{two}": "unmet", f"finding_{two}_step": "x"}
+    said = {"verdict": "2", "cause": CAUSES[0].code, "reasoning": "The shop is closed."}
+    client.post(reverse("submit", args=[held.pk]), said | hidden)
+
+    label = Label.objects.get()
+    assert label.verdict == 2
+    assert not label.findings.exists()

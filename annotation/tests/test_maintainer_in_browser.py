@@ -54,7 +54,7 @@ def test_axe_finds_nothing_on_the_maintainers_pages(
     mira: Page, live_server: Any, watched: Submission, scheme: Any
 ) -> None:
     mira.emulate_media(color_scheme=scheme)
-    for name in ("submission", "people", "quality", "reports", "submission-settings", "events"):
+    for name in ("submission", "submission-tasks", "people", "quality", "reports", "submission-settings", "events"):
         mira.goto(live_server.url + reverse(name, args=[watched.pk]))
         mira.wait_for_load_state("networkidle")
         found = Axe().run(mira)
@@ -63,6 +63,40 @@ def test_axe_finds_nothing_on_the_maintainers_pages(
 
 def test_no_page_is_wider_than_a_tablet(mira: Page, live_server: Any, watched: Submission) -> None:
     mira.set_viewport_size({"width": 820, "height": 1180})
-    for name in ("submission", "people", "quality", "reports", "submission-settings"):
+    for name in ("submission", "submission-tasks", "people", "quality", "reports", "submission-settings"):
         mira.goto(live_server.url + reverse(name, args=[watched.pk]))
         assert mira.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+@pytest.mark.parametrize("name", ["submission", "submission-tasks", "people", "events", "agreement", "judge-runs"])
+def test_header_and_tabs_take_at_most_a_fifth_of_a_phone(
+    mira: Page, live_server: Any, watched: Submission, name: str
+) -> None:
+    mira.set_viewport_size({"width": 390, "height": 844})
+    mira.goto(live_server.url + reverse(name, args=[watched.pk]))
+    last = mira.locator(".tabs, .subtabs").last.bounding_box()
+
+    assert last is not None
+    assert last["y"] + last["height"] <= 844 / 5
+    assert mira.evaluate("document.documentElement.scrollWidth") == 390
+    tops = {round(link.bounding_box()["y"]) for link in mira.locator(".tabs a").all()}  # type: ignore[index]
+    assert len(tops) == 1, "the tabs stand on several lines"
+
+
+def test_disabled_button_takes_the_focus_says_why_and_does_nothing(
+    mira: Page, live_server: Any, watched: Submission
+) -> None:
+    mira.goto(live_server.url + reverse("submission", args=[watched.pk]))
+    button = mira.get_by_role("button", name="Freeze submission")
+    expect(button).to_be_disabled()
+    expect(button).to_have_accessible_description(re.compile("Before you can freeze.* 1 dispute: an adjudicator must"))
+    for _ in range(60):
+        mira.keyboard.press("Tab")
+        if button.evaluate("element => element === document.activeElement"):
+            break
+    expect(button).to_be_focused()
+    mira.keyboard.press("Enter")
+    mira.keyboard.press("Space")
+    expect(mira.get_by_role("button", name="Freeze submission")).to_be_visible()
+    watched.refresh_from_db()
+    assert watched.frozen_at is None

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Error, Page, Route, expect
 
-from annotation import workflow
+from annotation import clock, jobs, workflow
 from annotation.models import Activity, Assignment, Draft, Label, Person, Trajectory
 from annotation.tests import testing
 from annotation.tests.in_browser import (
@@ -65,6 +65,36 @@ def test_what_was_never_saved_is_back_after_a_crash(desk: Page, live_server: Any
     expect(again.locator("#saved")).to_have_text(SAVED)
     assert Draft.objects.get().content["reasoning"] == TEXT
     assert copies(again) == 0
+
+
+def test_marks_on_steps_survive_a_crash_and_a_second_window_is_asked_about_them(
+    desk: Page, live_server: Any, held: Trajectory
+) -> None:
+    held.submission.process_labels = True
+    held.submission.save(update_fields=["process_labels"])
+    desk.reload()
+    expect(desk.get_by_role("button", name="wrong w")).to_be_visible()
+    desk.context.set_offline(True)
+    desk.keyboard.press("w")
+    expect(desk.locator("#saved")).to_have_text("not saved: offline")
+    with pytest.raises(Error), desk.expect_event("crash"):
+        desk.goto("chrome://crash", timeout=2000)
+    desk.close()
+    assert not Draft.objects.exists()
+    desk.context.set_offline(False)
+    again = desk.context.new_page()
+    open_desk(again, live_server.url, held)
+    expect(again.get_by_role("button", name="wrong w")).to_have_attribute("aria-pressed", "true")
+    expect(again.locator("#saved")).to_have_text(SAVED)
+    assert Draft.objects.get().content == {"process": "0 wrong"}
+
+    workflow.save_draft(alice(), held, {"process": "1 side effect"}, Draft.objects.get().version)
+    again.keyboard.press("i")
+    again.get_by_role("button", name="Compare both").click()
+    expect(again.locator("#conflict tbody")).to_have_text("Steps that were not right0 unnecessary1 side effect")
+    again.get_by_role("button", name="Keep the other version").click()
+    expect(again.locator("#strip .marked")).to_have_text("! side effect")
+    expect(again.locator("#f-process")).to_have_value("1 side effect")
 
 
 def test_a_letter_typed_just_before_a_reload_is_kept(desk: Page) -> None:
@@ -324,7 +354,41 @@ def test_the_label_knows_how_long_it_took_and_which_steps_were_opened(desk: Page
 # --- undo, and what comes next --------------------------------------------------------------------------------------
 
 
-def test_u_takes_the_last_submit_back_with_everything_in_it(desk: Page, held: Trajectory) -> None:
+TYPED = """() => [...new FormData(document.getElementById("label-form"))]
+    .filter(([name]) => !["csrfmiddlewaretoken", "version"].includes(name))"""
+
+
+def test_u_brings_the_desk_back_as_it_was_before_the_submit(desk: Page, held: Trajectory, settings: Any) -> None:
+    settings.UNDO_SECONDS = 15
+    fill_in(desk)
+    before = desk.evaluate(TYPED)
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("Undo")
+    expect(desk.locator("html")).to_have_class(re.compile("scripted"))
+    desk.keyboard.press("u")
+    expect(desk.locator(".messages")).to_contain_text("Submit undone.")
+
+    assert desk.evaluate(TYPED) == before
+    expect(desk.locator("#label-form .complete")).to_be_visible()
+    assert not Label.objects.exists()
+
+
+def test_a_submit_becomes_a_label_though_its_window_is_closed(
+    desk: Page, held: Trajectory, settings: Any, monkeypatch: Any
+) -> None:
+    settings.UNDO_SECONDS = 15
+    fill_in(desk)
+    submit(desk)
+    expect(desk.locator(".messages .success")).to_contain_text("Undo")
+    desk.close()
+    late = clock.now() + timedelta(seconds=16)
+    monkeypatch.setattr(clock, "now", lambda: late)
+    jobs.submit_parked()
+
+    assert Label.objects.get().reasoning == TEXT
+
+
+def test_u_revises_a_label_that_counts_with_everything_in_it(desk: Page, held: Trajectory) -> None:
     fill_in(desk)
     submit(desk)
     expect(desk.locator(".messages .success")).to_contain_text("Undo")
@@ -333,7 +397,7 @@ def test_u_takes_the_last_submit_back_with_everything_in_it(desk: Page, held: Tr
 
     expect(reasoning(desk)).to_have_value(TEXT)
     expect(desk.locator("[name=verdict]:checked")).to_have_value("2")
-    expect(desk.get_by_label("Why you revise it")).to_have_value("undone right after submitting")
+    expect(desk.get_by_label("Reason for the revision")).to_have_value("undone right after submitting")
     reasoning(desk).fill("Another thought.")
     submit(desk)
     expect(desk.locator(".messages .success")).to_contain_text("revised")

@@ -22,7 +22,7 @@ def page_of(submission: Submission, people: dict[str, Person]) -> str:
 
 
 def matrix_of(submission: Submission, people: dict[str, Person]) -> str:
-    return fetch(reverse("submission", args=[submission.pk]), people)
+    return fetch(reverse("submission-tasks", args=[submission.pk]), people)
 
 
 def fetch(address: str, people: dict[str, Person]) -> str:

@@ -67,7 +67,7 @@ def test_a_person_with_two_submissions_starts_at_the_list_of_them(
     page = client.get("/", follow=True).content.decode()
     assert "Careful Agent" in page
     assert "Second Agent" in page
-    assert page.count("annotator") == 2
+    assert page.count("<td>annotator</td>") == 2
 
 
 def test_an_invited_person_joins_by_the_link_once(

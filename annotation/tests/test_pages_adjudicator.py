@@ -311,7 +311,7 @@ def test_the_queue_costs_the_same_however_long_it_is(
     client: Client, hard: Any, django_assert_max_num_queries: Any
 ) -> None:
     client.force_login(hard[1]["carol"])
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         client.get(reverse("adjudicate", args=[hard[0].pk]))
 
 

@@ -106,6 +106,7 @@ def test_a_full_round_leads_from_the_first_item_to_real_work(
 
     first = text(send(alice, submission, items[0], 1))
     assert "<b>Right.</b>" in first
+    assert "fault" not in first
     assert f'href="{desk_of(submission, items[1])}"' in first
     last = text(send(alice, submission, items[1], 0))
     assert "See the result" in last
@@ -133,6 +134,20 @@ def test_feedback_shows_both_answers_side_by_side_and_why(
     assert rows["Failure type"].differs
     assert rows["1. at least 16 GB"].own == "unmet"
     assert "(differs)" in page
+
+
+def test_a_right_verdict_for_another_reason_is_no_found_fault(
+    alice: Client, submission: Submission, items: list[Trajectory]
+) -> None:
+    send(alice, submission, items[0], 1)
+    address = f"{desk_of(submission, items[1])}?round=1"
+    page = text(alice.post(address, filled(items[1], 0, failure_step="2"), follow=True))
+    assert "<b>Right.</b> The verdict is failure." in page
+    assert "You missed the fault: neither your step nor your failure type is right." in page
+    result = text(alice.get(reverse("practice", args=[submission.pk])))
+    assert "<b>Passed.</b> 2 of 2" in result
+    assert "You found 0 of 1 fault." in result
+    assert "Missed: Range not exact." in " ".join(result.split())
 
 
 def test_a_wrong_verdict_is_called_wrong(alice: Client, submission: Submission, items: list[Trajectory]) -> None:
@@ -190,6 +205,7 @@ def test_a_failed_round_is_followed_by_another_in_which_nothing_is_told_beforeha
         assert WHY not in text(alice.get(address))
     send(alice, submission, items[1], 0, 2)
     final = text(alice.get(reverse("practice", args=[submission.pk])))
+    assert "You found 1 of 1 fault." in final
     assert "<b>Passed.</b> 2 of 2" in final
     assert "round 1, 1 right" in final
 
@@ -353,6 +369,7 @@ def test_the_annotators_page_of_a_practice_set_offers_no_work(
     page = text(client.get(reverse("work", args=[items[0].submission_id])))
     assert "accepts no labels" in page
     assert "Next trajectory" not in page
+    assert reverse("practice", args=[items[0].submission_id]) in page
 
 
 # --- the maintainer --------------------------------------------------------------------------------------------------
@@ -424,13 +441,27 @@ def test_gold_results_are_for_maintainers_by_pseudonym(
     page = text(mira.get(address))
     assert [name for name in ("A1", "A2", "1 of 1", "0 of 1") if name not in page] == []
     assert "alice" not in page
-    assert [results for _, results in mira.get(address).context["items"]] == [[True, False]]
+    assert mira.get(address).context["rows"][0][1] == [("A1", True), ("A2", False)]
     for name, status in {"alice": 403, "carol": 403, "dave": 404}.items():
         client = Client()
         client.force_login(people[name])
         for path in (address, reverse("known-answer", args=[trajectory.pk])):
             assert client.get(path).status_code == status
             assert "0 of 1" not in text(client.get(path))
+
+
+def test_people_page_has_the_practice_of_each_annotator(
+    mira: Client, people: dict[str, Person], submission: Submission, items: list[Trajectory]
+) -> None:
+    for item, verdict in zip(items, (1, 0), strict=True):
+        workflow.answer_practice(people["alice"], submission, item, testing.content(item, verdict), 1)
+    workflow.answer_practice(people["bob"], submission, items[0], testing.content(items[0], 0), 1)
+    page = text(mira.get(reverse("people", args=[submission.pk])))
+    shown = " ".join(page[page.index('id="practice"') :].split())
+
+    assert '<b>A1</b> <span class="chip ok">passed</span> 2 of 2 right' in shown
+    assert "<b>A2</b> 0 of 2 right, 1 answered" in shown
+    assert '<b>A3</b> <span class="dim">not started</span>' in shown
 
 
 def test_the_page_of_known_answers_lists_what_a_practice_set_has(mira: Client, items: list[Trajectory]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from django.utils import timezone
 
 from annotation import workflow
 from annotation.models import Activity, Person, Screenshot, Step, Submission, Trajectory
+from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
-from annotation.views.viewer import CLICKING
 
 HTMX = {"HTTP_HX_REQUEST": "true"}
 ROLES = [("alice", 200), ("bob", 404), ("carol", 200), ("mira", 200), ("dave", 404)]
@@ -81,31 +82,58 @@ def test_a_mark_on_a_whole_page_is_doubtful(alice: Client, held: Trajectory) -> 
     assert "correct only if the page was not scrolled" in desk(alice, held, 1)
 
 
-@pytest.mark.parametrize(
-    ("action", "clicks"),
-    [
-        ("click('397')", True),
-        ("Click on the button", True),
-        ("button.buy -> CLICK -> Buy | SUCCESS", True),
-        ("page.mouse.dblclick", True),
-        ("left_click [14]", True),
-        ("Clicked 'Next'", True),
-        ("scroll(0, 500)", False),
-        ("TYPE field -> clickbait", False),
-        ("The clickable area is empty", False),
-        ("", False),
-    ],
-)
-def test_a_click_is_known_by_its_verb(action: str, clicks: bool) -> None:
-    assert (CLICKING.search(action) is not None) is clicks
+# --- words of the task -----------------------------------------------------------------------------------------------
 
 
-def test_a_click_that_does_not_say_where_is_said(alice: Client, held: Trajectory) -> None:
-    held.steps.filter(index=1).update(action="click('397')", click_x=None, click_y=None)
-    assert "click without coordinates" in desk(alice, held, 1)
+def test_words_of_the_task_are_marked_in_the_step_and_filled_in_the_task(alice: Client, held: Trajectory) -> None:
+    held.steps.filter(index=1).update(thought="<b>16 GB</b> & the cheapest laptops", url="https://shop/?ram=16")
+    page = desk(alice, held, 1)
 
-    held.steps.filter(index=1).update(action="scroll down")
-    assert "click without coordinates" not in desk(alice, held, 1)
+    assert re.search(r'class="t in" data-term="\d+">16 GB</mark>', page)
+    assert re.search(r'class="t" data-term="\d+">cart</mark>', page), "not at this step"
+    assert re.search(r'&lt;b&gt;<mark class="t" data-term="\d+">16 GB</mark>&lt;/b&gt; &amp; the ', page)
+    assert re.search(r'<mark class="t" data-term="\d+">laptops</mark>', page)
+    assert re.search(r'ram=<mark class="t" data-term="\d+">16</mark>', page)
+
+
+# --- the transcript --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "status"), ROLES)
+def test_the_transcript_is_for_those_who_may_see_the_steps(
+    client: Client, people: dict[str, Person], held: Trajectory, name: str, status: int
+) -> None:
+    client.force_login(people[name]) if name in people else client.force_login(testing.person(name))
+
+    assert client.get(reverse("transcript", args=[held.pk])).status_code == status
+
+
+def test_the_transcript_lists_actions_thoughts_and_addresses_of_all_steps(alice: Client, held: Trajectory) -> None:
+    address = reverse("transcript", args=[held.pk])
+    page = alice.get(address + f"?desk=/trajectories/{held.pk}%3Frevise%26").content.decode()
+
+    for index, step in enumerate(held.steps.all()):
+        assert f'href="/trajectories/{held.pk}?revise&amp;step={index}"' in page
+        assert step.url in page
+    assert "Laptop added." in re.sub(r"</?mark[^>]*>", "", page)
+    assert "<html" in page
+    assert "<html" not in alice.get(address, **HTMX).content.decode()
+
+
+def test_a_long_transcript_comes_in_parts(alice: Client, held: Trajectory) -> None:
+    step = held.steps.get(index=0)
+    held.steps.exclude(index=0).delete()
+    Step.objects.bulk_create(
+        Step(trajectory=held, index=n, action=f"do {n}", screenshot=step.screenshot) for n in range(1, 230)
+    )
+    address = reverse("transcript", args=[held.pk])
+    page = alice.get(address, {"from": 150}, **HTMX)
+
+    assert [thumb.step.index for thumb in page.context["thumbs"]] == list(range(100, 200))
+    assert "from 0" in page.content.decode()
+    assert "from 200" in page.content.decode()
+    assert len(page.content) < 200_000
+    assert alice.get(address, {"from": 9999}).context["thumbs"][-1].step.index == 229
 
 
 # --- the strip -------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_labels_that_were_complete_at_a_draw_stay_whether_they_agree_or_not(clie
     page = client.get(desk + "?revise").content.decode()
     assert "Your label stays as it is" in page
     assert "Revise it" not in page
-    assert "Why you revise it" not in page
+    assert "Reason for the revision" not in page
 
 
 def test_a_label_whose_trajectory_was_still_waiting_at_the_draw_can_be_revised(submission, people):

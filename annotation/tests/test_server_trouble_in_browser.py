@@ -9,7 +9,7 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Page, Response, Route, expect
 
-from annotation.models import Draft, Event, Label, Trajectory
+from annotation.models import Assignment, Draft, Event, Label, Trajectory
 from annotation.tests.in_browser import SAVED, TEXT, copies, fill_in, open_desk, reasoning, submit
 
 pytestmark = pytest.mark.browser
@@ -177,3 +177,29 @@ def test_second_window_with_the_same_label_goes_on_as_the_first(desk: Page, live
 
     expect(second.locator(".messages .success").first).to_contain_text("submitted")
     assert Label.objects.count() == 1
+
+
+def test_a_transcript_that_cannot_be_loaded_says_so_and_is_tried_again(desk: Page) -> None:
+    desk.route("**/transcript?*", lambda route: route.abort())
+    desk.keyboard.press("t")
+    expect(desk.locator("#announce")).to_have_text("The server cannot be reached; the transcript is not shown.")
+    desk.unroute("**/transcript?*")
+    desk.keyboard.press("t")
+    expect(desk.get_by_role("region", name="Transcript")).to_be_visible()
+
+
+def test_a_trajectory_is_put_off_after_a_save_that_is_on_its_way(desk: Page, held: Trajectory) -> None:
+    arrived: list[tuple[Route, Any]] = []  # the server has it; its answer comes later
+    desk.route("**/draft", lambda route: arrived.append((route, route.fetch())))
+    reasoning(desk).fill("Half a thought")
+    while not arrived:
+        desk.evaluate("new Promise(requestAnimationFrame)")
+    reasoning(desk).fill("Half a thought, and more")
+    desk.get_by_text("More", exact=True).click()
+    desk.get_by_role("button", name="Put off").click(no_wait_after=True)
+    route, answer = arrived[0]
+    route.fulfill(response=answer)
+    desk.wait_for_url(lambda url: f"/trajectories/{held.pk}" not in url)
+
+    assert Draft.objects.get().content == {"reasoning": "Half a thought, and more"}
+    assert Assignment.objects.get(trajectory=held).put_off_until is not None

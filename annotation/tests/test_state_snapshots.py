@@ -133,11 +133,11 @@ def test_matrix_lists_the_trajectories_of_a_state_in_their_order(
     for position in (7, 2, 9):
         label_all(people, large.trajectories.get(position=position), (1, 0, 1))
     client.force_login(people["mira"])
-    page = client.get(reverse("submission", args=[large.pk]), {"state": "dispute"})
+    page = client.get(reverse("submission-tasks", args=[large.pk]), {"state": "dispute"})
     assert [row["trajectory"].position for row in page.context["matrix"]] == [2, 7, 9]
-    page = client.get(reverse("submission", args=[large.pk]), {"state": "dispute", "q": "task_0007"})
+    page = client.get(reverse("submission-tasks", args=[large.pk]), {"state": "dispute", "q": "task_0007"})
     assert [row["trajectory"].position for row in page.context["matrix"]] == [7]
-    assert not list(client.get(reverse("submission", args=[large.pk]), {"state": "flagged"}).context["matrix"])
+    assert not list(client.get(reverse("submission-tasks", args=[large.pk]), {"state": "flagged"}).context["matrix"])
 
 
 def test_submission_with_positions_far_apart_has_no_snapshot(large: Submission, people: dict[str, Person]) -> None:

@@ -185,6 +185,19 @@ def test_real_work_as_a_practice_set_shows_nobody_its_gold_items(
 # --- answering -------------------------------------------------------------------------------------------------------
 
 
+def test_results_of_several_people_are_those_of_each(
+    people: dict[str, Person], submission: Submission, items: list[Trajectory]
+) -> None:
+    answer_all(people["alice"], submission, items, 1, 0, 1)
+    answer(people["bob"], submission, items[0])
+    pks = {people[name].pk: name for name in ("alice", "bob", "chen")}
+    found = {pks[pk]: practice for pk, practice in training.load_practices(pks, submission).items()}
+
+    assert {name: practice.right for name, practice in found.items()} == {"alice": 3, "bob": 1, "chen": 0}
+    assert {name: practice.passed for name, practice in found.items()} == {"alice": True, "bob": False, "chen": False}
+    assert training.find_admitted(training.load_practices(pks, submission), submission) == {people["alice"].pk}
+
+
 def test_an_answer_is_right_when_its_verdict_is(alice: Person, submission: Submission, items: list[Trajectory]) -> None:
     assert answer(alice, submission, items[0], 1).right
     assert not answer(alice, submission, items[1], 2).right
@@ -313,6 +326,18 @@ def test_one_set_serves_two_submissions_and_is_passed_for_both(
     answer_all(people["alice"], submission, items, 1, 0, 1)
 
     assert workflow.claim(people["alice"], other) is not None
+    recorded = Event.objects.filter(kind=training.PASSED).values_list("submission", "payload__pass_mark")
+    assert sorted(recorded) == [(submission.pk, submission.pass_mark), (other.pk, 0.6)]
+
+
+def test_a_round_on_the_page_of_the_set_itself_is_recorded_where_the_set_must_be_passed(
+    people: dict[str, Person], submission: Submission, practice_set: Submission, items: list[Trajectory]
+) -> None:
+    workflow.add_member(people["mira"], practice_set, people["alice"], Membership.Role.ANNOTATOR)
+    answer_all(people["alice"], practice_set, items, 1, 0, 1)
+
+    assert Event.objects.get(kind=training.PASSED).submission == submission
+    assert workflow.claim(people["alice"], submission) is not None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -357,7 +382,7 @@ def test_newcomers_look_at_items_and_at_nothing_else_of_the_practice_submission(
     file = Attachment.objects.create(trajectory=items[0], kind="agent_response", name="a.json", sha256="0", size=2)
     alice = people["alice"]
     assert access.visible_trajectory_for(alice, items[0].pk) == items[0]
-    assert access.screenshot_for(alice, items[0].pk, 0).size > 0
+    assert access.screenshot_for(alice, items[0].pk, 0)[0].size > 0
     assert access.attachment_for(alice, items[0].pk, file.pk) == file
 
     KnownAnswer.objects.filter(trajectory=items[2]).delete()
@@ -387,3 +412,56 @@ def test_the_access_ends_with_the_practice(alice: Person, submission: Submission
         access.screenshot_for(alice, items[0].pk, 0)
     with pytest.raises(Http404):
         access.practice_for(alice, submission.pk)
+
+
+# --- a practice set that its own annotators play ---------------------------------------------------------------------
+
+
+def test_annotators_of_a_practice_set_practise_on_it_in_rounds_that_record_nothing(
+    people: dict[str, Person], practice_set: Submission, items: list[Trajectory]
+) -> None:
+    nina = testing.person("nina")
+    workflow.add_member(people["mira"], practice_set, nina, Membership.Role.ANNOTATOR)
+    before = practice_set.events.count()
+    assert access.practice_trajectory_for(nina, practice_set.pk, items[0].pk) == (practice_set, items[0])
+    assert access.screenshot_for(nina, items[0].pk, 0)[0].size > 0
+
+    answer_all(nina, practice_set, items, 1, 0, 0)
+    state = training.load_practice(nina, practice_set)
+    assert (state.right, state.over, state.passed, state.open_round) == (2, True, False, 2)
+    assert practice_set.events.count() == before
+
+
+@pytest.mark.parametrize("role", [Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER])
+def test_only_annotators_of_a_practice_set_practise_on_it(
+    people: dict[str, Person], practice_set: Submission, items: list[Trajectory], role: Membership.Role
+) -> None:
+    nina = testing.person("nina")
+    workflow.add_member(people["mira"], practice_set, nina, role)
+    with pytest.raises(PermissionDenied):
+        access.practice_for(nina, practice_set.pk)
+    with pytest.raises(Http404):
+        access.practice_for(people["dave"], practice_set.pk)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "step", "kind", "found"),
+    [
+        (0, 1, "range_not_exact", True),
+        (0, 1, "wrong_item", True),
+        (0, 2, "range_not_exact", True),
+        (0, 2, "wrong_item", False),
+        (1, None, "", False),
+    ],
+)
+def test_a_fault_is_found_with_the_verdict_and_the_step_or_the_type(
+    alice: Person, submission: Submission, items: list[Trajectory], verdict: int, step: int, kind: str, found: bool
+) -> None:
+    """The known answer of the second item is a failure at step 1, because a range is not exact."""
+    given = testing.content(items[1], verdict)
+    if verdict == 0:
+        given = testing.content(items[1], 0, failure_step=step, failure_type=kind)
+    workflow.answer_practice(alice, submission, items[1], given, 1)
+
+    state = training.load_practice(alice, submission)
+    assert (state.faults, state.found, state.missed) == ([items[1]], int(found), [] if found else [items[1]])

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from playwright.sync_api import Page, Route, expect
 
 from annotation import ingest, workflow
-from annotation.models import Draft, Person, Step, Trajectory
+from annotation.models import Draft, Person, Screenshot, Step, Trajectory
 from annotation.tests import testing
 from annotation.tests.in_browser import complaints_of, sign_in
 
@@ -136,6 +136,85 @@ def test_space_goes_to_the_steps_not_opened_yet_and_comes_round(desk: Page, held
     at(desk, 199)
 
 
+def test_a_key_that_is_held_shows_every_step_that_it_passes(desk: Page) -> None:
+    desk.evaluate(
+        """() => {
+            window.passed = [];
+            const stage = document.getElementById("stage");
+            const painted = () => requestAnimationFrame(() => passed.push(stage.dataset.index));
+            new MutationObserver(painted).observe(stage, { attributeFilter: ["data-index"] });
+        }"""
+    )
+    for _ in range(2000):  # until six steps are painted: how many repeats that takes depends on the network
+        desk.keyboard.down("j")  # again while it is down: as the keyboard repeats it
+        if desk.evaluate("passed.length") > 5:
+            break
+    desk.keyboard.up("j")
+
+    passed = [int(index) for index in desk.evaluate("passed")]
+    assert len(passed) > 5
+    assert passed == list(range(1, len(passed) + 1))
+
+
+def test_the_transcript_shows_all_steps_by_one_key_and_opens_the_chosen_one(desk: Page) -> None:
+    pressed(desk, "1", "t")
+    panel = desk.get_by_role("region", name="Transcript")
+    expect(panel.locator("li")).to_have_count(100)
+    expect(panel.locator('li[data-step="0"]')).to_contain_text("①")
+    expect(panel.locator("[aria-current]")).to_be_in_viewport()
+    panel.locator('li[data-step="70"] a').last.click()
+    at(desk, 70)
+    expect(panel).to_be_hidden()
+    pressed(desk, "t", "End")
+    at(desk, 199)
+    expect(panel.locator('li[data-step="199"]')).to_be_in_viewport()
+    pressed(desk, "t")
+    expect(panel).to_be_hidden()
+
+
+def test_the_transcript_closes_by_button_and_escape_and_keeps_the_focus_in_the_desk(desk: Page) -> None:
+    panel = desk.get_by_role("region", name="Transcript")
+    link = desk.get_by_role("link", name="transcript", exact=False).first
+    pressed(desk, "t")
+    expect(link).to_have_attribute("aria-expanded", "true")
+    panel.get_by_role("button", name="Close").click()
+    expect(panel).to_be_hidden()
+    expect(desk.locator("#main")).to_be_focused()
+    pressed(desk, "t", "Escape")
+    expect(panel).to_be_hidden()
+    pressed(desk, "t")
+    panel.locator("[data-part]").first.click()
+    expect(panel.locator('li[data-step="100"]')).to_be_attached()
+    expect(panel).to_be_focused()
+
+
+def test_the_transcript_is_a_column_of_its_own_on_a_wide_screen(desk: Page) -> None:
+    desk.set_viewport_size({"width": 2200, "height": 1200})
+    panel = desk.get_by_role("region", name="Transcript")
+    expect(panel.locator('li[data-step="0"]')).to_be_in_viewport()
+    expect(desk.locator(".shot")).to_be_in_viewport(ratio=1)
+    panel.locator('li[data-step="2"] a').last.click()
+    at(desk, 2)
+    expect(panel).to_be_visible()
+
+
+def test_an_arrow_leads_to_a_click_that_is_out_of_sight(desk: Page, held: Trajectory) -> None:
+    Screenshot.objects.update(width=1280, height=4000)
+    held.steps.update(click_x=640, click_y=3500)
+    desk.reload()
+    pill = desk.get_by_role("button", name="the click is")
+    expect(pill).to_have_text(re.compile(r"↓ the click is [\d,]+ px further down"))
+    pressed(desk, "Shift+C")
+    expect(desk.locator(".mark .ring")).to_be_in_viewport(ratio=1)
+    expect(pill).to_have_count(0)
+    pressed(desk, "c")
+    desk.locator(".shot").evaluate("shot => shot.scrollTo(0, 0)")
+    expect(pill).to_have_count(0)  # marks are hidden
+    pressed(desk, "c")
+    pill.click()
+    expect(desk.locator(".mark .ring")).to_be_in_viewport(ratio=1)
+
+
 def test_the_strip_follows_to_the_end_of_a_long_trajectory_and_keeps_what_was_seen(desk: Page) -> None:
     pressed(desk, "j")
     at(desk, 1)
@@ -172,7 +251,7 @@ def test_every_step_that_is_shown_is_told_to_the_page_the_first_included(desk: P
 
 
 def test_space_presses_the_button_that_has_the_focus_and_does_not_walk(desk: Page) -> None:
-    button = desk.get_by_role("button", name="changes d")
+    button = desk.get_by_role("button", name="outline changes d")
     button.focus()
     pressed(desk, "Space")
 
@@ -263,7 +342,7 @@ def test_what_changed_is_outlined_where_it_changed(desk: Page) -> None:
     pressed(desk, "j")
     at(desk, 21)
     expect(desk.locator(".changes")).to_have_count(0)
-    expect(desk.get_by_role("button", name="changes d")).to_have_attribute("aria-pressed", "true")
+    expect(desk.get_by_role("button", name="outline changes d")).to_have_attribute("aria-pressed", "true")
 
 
 def test_without_a_picture_there_is_nothing_to_compare_and_that_is_said(desk: Page) -> None:

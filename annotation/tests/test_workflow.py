@@ -367,6 +367,13 @@ def test_a_reopened_trajectory_waits_for_a_new_adjudication(submission, people):
     assert final(submission, "task_0000") is Verdict.FAILURE
 
 
+def test_a_submission_without_trajectories_cannot_be_frozen(submission, people):
+    bare = testing.bare_submission(0)
+    workflow.join_as_maintainer(bare, people["mira"])
+    with pytest.raises(workflow.Conflict, match="no trajectories, so it cannot be frozen"):
+        workflow.freeze(people["mira"], bare)
+
+
 def test_a_freeze_does_not_wait_for_what_an_adjudicator_has_opened_again(submission, people):
     finish(submission, people)
     workflow.open_adjudication(people["carol"], first(submission), "Step 2 looks odd.")

@@ -359,10 +359,10 @@ def test_the_session_says_who_is_signed_in_and_nothing_else(people: dict[str, Pe
 def test_undo_opens_what_was_submitted_and_writes_nothing(people: dict[str, Person], held: Trajectory) -> None:
     alice = client_of(people["alice"])
     answer = alice.post(reverse("submit", args=[held.pk]), form_of(held, reasoning="As I saw it."), follow=True)
-    undo = reverse("trajectory", args=[held.pk]) + "?revise=undo"
-    assert f'href="{undo}"' in answer.content.decode()
+    undo = reverse("undo-submit", args=[held.pk])
+    assert f'action="{undo}"' in answer.content.decode()
     events = Event.objects.count()
-    page = alice.get(undo).content.decode()
+    page = alice.post(undo, follow=True).content.decode()
 
     assert "As I saw it." in page
     assert 'value="undone right after submitting"' in page

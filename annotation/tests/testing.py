@@ -17,7 +17,7 @@ from annotation.catalogue import import_tasks
 from annotation.formats import cached_pages
 from annotation.label_fields import LabelContent
 from annotation.models import Agent, Benchmark, Membership, Person, Step, Submission, Trajectory, Upload
-from annotation.records import Finding, FindingContent, Verdict
+from annotation.records import Box, Finding, FindingContent, Verdict
 
 PASSWORD = "correct horse battery"
 ROLES = {
@@ -200,6 +200,10 @@ def receive_upload(person: Person, *, benchmark: Benchmark, agent: str, file: An
     upload = Upload(uploaded_by=person, benchmark=benchmark, agent_name=agent)
     arrivals.receive(upload, file, jobs.import_upload.delay)
     return upload
+
+
+def box(key_point: str | None, step: int, x: int = 10) -> Box:
+    return Box(key_point, step, x, 20, 60, 40)
 
 
 def content(trajectory: Trajectory, verdict: int = Verdict.SUCCESS, **fields: Any) -> LabelContent:

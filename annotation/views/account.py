@@ -16,16 +16,17 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse_lazy
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from annotation import access, password_limits, privacy, sign_ins, store_checks, workflow
+from annotation import access, parked, password_limits, privacy, sign_ins, store_checks, workflow
 from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
 from annotation.models import ApiToken, Membership, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
 from annotation.views.answers import Request, act, act_from, is_scripted, page
+from annotation.views.home import START
 from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: a menu cannot show more
@@ -34,11 +35,6 @@ WAYS = {
     PasswordWay.LINK: "with a link that an operator created",
     PasswordWay.ADMINISTRATION: "by an operator in the administration",
     PasswordWay.COMMAND: "by an operator on the server",
-}
-START = {
-    Membership.Role.ANNOTATOR: "work",
-    Membership.Role.ADJUDICATOR: "adjudicate",
-    Membership.Role.MAINTAINER: "submission",
 }
 
 
@@ -98,14 +94,6 @@ def start(request: Request) -> HttpResponse:
     if not memberships and access.may_create_submissions(request.user):
         return redirect("submissions")
     return redirect("home")
-
-
-@page
-def home(request: Request) -> HttpResponse:
-    memberships = access.memberships_of(request.user).order_by("-submission__created_at", "-submission")
-    rows = [(m, reverse(START[Membership.Role(m.role)], args=[m.submission_id])) for m in memberships]
-    context = {"rows": rows, "audits": access.audits_something(request.user)}
-    return render(request, "annotation/home.html", context)
 
 
 @page
@@ -248,6 +236,7 @@ def erase(request: Request) -> HttpResponse:
     if not password_limits.confirms_password(request, request.POST.get("password", "")):
         return _erasing(request, "Wrong password. Nothing was erased.", 400)
     accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
+    parked.submit_due()
     try:
         workflow.erase(request.user, request.user, "at their own request", **accepted)
     except workflow.NamedInTexts as refusal:

@@ -9,15 +9,15 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, progress, queue, workflow
+from annotation import access, parked, progress, queue, workflow
 from annotation.forms import LabelForm, values_of
-from annotation.models import Adjudication, Draft, Membership, Report, Submission, Trajectory
+from annotation.models import Adjudication, Draft, Flag, FlagAnswer, Membership, Person, Report, Submission, Trajectory
 from annotation.models.states import State, with_waiting
 from annotation.records import Problem, Verdict
 from annotation.views import desk
@@ -31,6 +31,7 @@ from annotation.views.comparing import (
     pseudonyms,
     summarise,
 )
+from annotation.views.discussion import load_comments, load_first_questions
 from annotation.views.viewer import number, viewer
 
 Role = Membership.Role
@@ -48,17 +49,29 @@ def adjudicate(request: Request, pk: int) -> HttpResponse:
     decided = Adjudication.objects.filter(
         adjudicator=request.user, trajectory__submission=submission, decided_at__isnull=False
     )
+    latest = _latest(decided)
     context = {
         "submission": submission,
         "mine": _with_drafts(request, [_describe_wait(row) for row in found.mine[:]]),
+        "put_off": found.put_off[:],
         "waiting": waiting,
         "total": found.kinds.total(),
         "kinds": _list_kinds(found.kinds, kind),
         "kind": kind,
-        "decided": _latest(decided),
+        "decided": latest,
         "draws": progress.load_draws(submission),
+        "unanswered": _find_unanswered(request.user, submission) if latest else [],
     }
+    context |= load_first_questions(request, submission) | {"may_ask": submission.frozen_at is None}
     return render(request, "annotation/adjudicate.html", context)
+
+
+def _find_unanswered(person: Person, submission: Submission) -> QuerySet[Flag]:
+    """Return flags without an answer on trajectories that the person decided."""
+    decided = Adjudication.objects.filter(adjudicator=person, decided_at__isnull=False).values("trajectory")
+    later = FlagAnswer.objects.filter(trajectory=OuterRef("trajectory"), answered_at__gte=OuterRef("flagged_at"))
+    flags = Flag.objects.filter(~Exists(later), trajectory__in=decided, trajectory__submission=submission)
+    return flags.select_related("trajectory__task").order_by("flagged_at")[:50]
 
 
 def _latest(decided: QuerySet[Adjudication]) -> list[Adjudication]:
@@ -102,6 +115,7 @@ def format_age(since: datetime, now: datetime) -> str:
 @act
 def draw(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
+    parked.submit_due(submission)
     made = workflow.draw_spot_checks(request.user, submission)
     messages.success(request, f"Drew {len(made.drawn)} of {len(made.population)} unanimous trajectories.")
     return redirect("adjudicate", pk)
@@ -111,6 +125,7 @@ def draw(request: Request, pk: int) -> HttpResponse:
 def open_next(request: Request, pk: int) -> HttpResponse:
     """Open the hardest trajectory in the queue, only of the posted ``kind`` if there is one."""
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
+    parked.submit_due(submission)
     return _open_next(request, submission, _read_kind(request.POST.get("kind")))
 
 
@@ -161,6 +176,26 @@ def leave(request: Request, pk: int) -> HttpResponse:
     return redirect("adjudicate", found.submission_id)
 
 
+@act_from("adjudication")
+def put_off(request: Request, pk: int) -> HttpResponse:
+    """Save the posted form as the draft, and put the trajectory off for a day."""
+    found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
+    saved = desk.save_draft(request, found, Role.ADJUDICATOR, reverse("adjudication", args=[pk]))
+    if saved.status_code == 409:
+        return saved
+    until = workflow.put_off_adjudication(request.user, found)
+    show_task_message(request, f"Put off until {until:%Y-%m-%d %H:%M} UTC: {{}}", found.task)
+    return redirect("adjudicate", found.submission_id)
+
+
+@act
+def answer_flags(request: Request, pk: int) -> HttpResponse:
+    found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
+    workflow.answer_flags(request.user, found, request.POST.get("answer", ""))
+    messages.success(request, "Answer sent.")
+    return redirect(f"{reverse('adjudication', args=[pk])}?step={number(request.POST.get('step')) or 0}")
+
+
 @act
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ADJUDICATOR)
@@ -193,7 +228,7 @@ def _load_reports(request: Request, trajectory: Trajectory) -> dict[str, Any]:
 def _render_desk(
     request: Request, trajectory: Trajectory, refused: list[Problem] | None = None, status: int = 200
 ) -> HttpResponse:
-    adjudications = list(trajectory.adjudications.prefetch_related("findings__key_point").order_by("revision"))
+    adjudications = list(trajectory.adjudications.prefetch_related("findings").order_by("revision"))
     undecided = next((a for a in adjudications if a.decided_at is None), None)
     decided = [a for a in adjudications if a.decided_at is not None]
     mine = undecided if undecided and undecided.adjudicator_id == request.user.pk else None
@@ -201,14 +236,15 @@ def _render_desk(
     points = list(workflow.key_points_of(trajectory))
     asked = workflow.asked_of(trajectory, Role.ADJUDICATOR)
     kept = Draft.objects.filter(trajectory=trajectory, author=request.user).first()
-    start = kept.content if kept else values_of(decided[-1] if decided else None)
     context: dict[str, Any] = {
         "trajectory": trajectory,
         "submission": trajectory.submission,
         "viewer": shown,
         "mine": mine,
+        "put_off_until": mine.put_off_until if mine and queue.is_put_off(mine.put_off_until) else None,
         "elsewhere": undecided is not None and mine is None,
         "final": trajectory.submission.frozen_at is not None,
+        "answerable": trajectory.submission.frozen_at is None,
         "draft": kept,
         "phrases": access.phrases_of(request.user),
         "folded": request.COOKIES.get("labels") == "folded",
@@ -217,7 +253,13 @@ def _render_desk(
         _load_standing(trajectory)
         | _load_reports(request, trajectory)
         | _compare_labels(request, trajectory, mine, decided)
+        | load_comments(request, trajectory)
     )
+    comparison = context.get("comparison") if mine else None
+    agreed = comparison.agreed_findings | comparison.majority_process if comparison else {}
+    start = kept.content if kept else values_of(decided[-1]) if decided else agreed
+    context["contested_steps"] = comparison.contested_steps if comparison else []
+    context["prefilled"] = bool(agreed) and start is agreed
     context |= desk.form_context(request.POST if refused is not None else start, points, asked, refused)
     context |= desk.load_rules(trajectory.task.text)
     return render(request, "annotation/adjudication.html", context, status=status)

@@ -6,27 +6,38 @@ from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.html import format_html
 
-from annotation import access, catalogue, queue, training, workflow
+from annotation import access, catalogue, parked, queue, training, workflow
 from annotation.forms import ActivityForm, LabelForm, ProposalForm
 from annotation.models import Membership, Release, Report, Submission, Trajectory
 from annotation.models.states import current_labels
 from annotation.screenshots import Rendition
 from annotation.views import desk
 from annotation.views.answers import Request, act, act_from, is_scripted, page, paginate, show_task_message
+from annotation.views.discussion import load_first_questions, load_questions
 
 Role = Membership.Role
 
 
 @page
 def guidelines(request: Request) -> HttpResponse:
-    return render(request, "annotation/guidelines.html", desk.load_rules())
+    own = access.memberships_of(request.user).filter(role__in=(Role.ANNOTATOR, Role.ADJUDICATOR))
+    return render(request, "annotation/guidelines.html", desk.load_rules() | {"memberships": own.order_by("-pk")})
+
+
+@page
+def submission_guidelines(request: Request, pk: int) -> HttpResponse:
+    """Show the guidelines with the questions about them that were asked in a submission."""
+    found = access.submission_for(request.user, pk, Role.ANNOTATOR, Role.ADJUDICATOR, Role.MAINTAINER)
+    context = desk.load_rules() | load_questions(request, found)
+    context["may_ask"] = access.role_in(request.user, found) is not Role.MAINTAINER and found.frozen_at is None
+    return render(request, "annotation/guidelines.html", context)
 
 
 @page
 def work(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.ANNOTATOR)
+    parked.submit_due(submission)
     done, total = queue.count_own(request.user, submission)
     own = current_labels().filter(assignment__annotator=request.user, assignment__trajectory__submission=submission)
     context = {
@@ -36,11 +47,17 @@ def work(request: Request, pk: int) -> HttpResponse:
         "practice": training.load_practice(request.user, submission) if submission.practice_set_id else None,
         "admitted": training.is_admitted(request.user, submission),
         "held": queue.find_held(request.user, submission),
+        "pace": training.load_own_pace(request.user, submission),
+        "put_off": queue.find_put_off(request.user, submission),
+        "answers": access.flag_answers_of(request.user, submission)
+        .select_related("trajectory__task")
+        .order_by("-answered_at")[:20],
         "history": paginate(request, own.select_related("assignment__trajectory__task").order_by("-created_at"), 25),
         "releases": Release.objects.filter(annotator=request.user, trajectory__submission=submission)
         .select_related("trajectory__task")
         .order_by("-released_at")[:50],
     }
+    context |= load_first_questions(request, submission) | {"may_ask": submission.frozen_at is None}
     return render(request, "annotation/work.html", context)
 
 
@@ -50,6 +67,7 @@ def next_trajectory(request: Request, pk: int) -> HttpResponse:
 
 
 def _next(request: Request, submission: Submission) -> HttpResponse:
+    parked.submit_due(submission)
     assignment = workflow.claim(request.user, submission)
     if assignment is None:
         messages.info(request, "Your queue is empty. Thank you.")
@@ -72,16 +90,27 @@ def submit(request: Request, pk: int) -> HttpResponse:
     form = LabelForm.from_post(request.POST, attempt=found.submission.asks_attempt)
     try:
         content = form.valid_content()
-        note = form.cleaned_data["flag_note"] if form.cleaned_data["flag"] else None
-        workflow.submit(request.user, found, content, note)
+        if "undo" in request.POST:
+            workflow.park(request.user, found, form.typed(), content, form.note())
+        else:
+            workflow.submit(request.user, found, content, form.note())
     except workflow.Incomplete as incomplete:
         return desk.render_desk(request, found, refused=incomplete.problems, status=400)
-    undo = reverse("trajectory", args=[pk]) + "?revise=undo"
-    said = format_html('Label submitted: {{}} <a href="{}" data-undo>Undo <kbd>u</kbd></a>', undo)
-    show_task_message(request, said, found.task)
+    show_task_message(request, "Label submitted: {}", found.task, undo=reverse("undo-submit", args=[pk]))
     if request.POST.get("then") == "next":
         return _next(request, found.submission)
     return redirect("work", found.submission_id)
+
+
+@act_from("trajectory")
+def undo_submit(request: Request, pk: int) -> HttpResponse:
+    """Undo the last submit and open its draft; if it is too late, open a revision of the label."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    if workflow.undo_submit(request.user, found):
+        messages.info(request, "Submit undone. Your draft is as it was.")
+        return redirect("trajectory", pk)
+    messages.info(request, "It is too late to undo the submit. You can revise the label instead.")
+    return redirect(reverse("trajectory", args=[pk]) + "?revise=undo")
 
 
 @act_from("trajectory")
@@ -102,6 +131,18 @@ def revise(request: Request, pk: int) -> HttpResponse:
 def draft(request: Request, pk: int) -> HttpResponse:
     found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
     return desk.save_draft(request, found, Role.ANNOTATOR, reverse("trajectory", args=[pk]))
+
+
+@act_from("trajectory")
+def put_off(request: Request, pk: int) -> HttpResponse:
+    """Save the posted form as the draft, and put the trajectory off for a day."""
+    found = access.trajectory_for(request.user, pk, Role.ANNOTATOR)
+    saved = desk.save_draft(request, found, Role.ANNOTATOR, reverse("trajectory", args=[pk]))
+    if saved.status_code == 409:
+        return saved
+    until = workflow.put_off(request.user, found).lease_expires_at
+    show_task_message(request, f"Put off until {until:%Y-%m-%d %H:%M} UTC: {{}}", found.task)
+    return redirect("work", found.submission_id)
 
 
 @act
@@ -160,7 +201,7 @@ def activity(request: Request, pk: int) -> HttpResponse:
     given = form.cleaned_data
     until = workflow.record_activity(request.user, found, given["seconds"], given["steps"], revising=given["revising"])
     said = {"lease_expires_at": until.isoformat() if until else None}
-    if until is None and access.own_labels(request.user, found).exists():
+    if until is None and workflow.has_submitted(request.user, found):
         said["code"] = workflow.LABEL_SUBMITTED
     return JsonResponse(said)
 

@@ -30,9 +30,10 @@ class Request(HttpRequest):
     htmx: HtmxDetails
 
 
-def show_task_message(request: HttpRequest, sentence: str, task: Task) -> None:
-    """Show a message; ``{}`` is replaced by the start of the task's text."""
-    messages.success(request, format_html(sentence, format_html('<bdi class="agent">{}</bdi>', task.short_text)))
+def show_task_message(request: HttpRequest, sentence: str, task: Task, undo: str = "") -> None:
+    """Show a message; ``{}`` is replaced by the start of the task's text. ``undo`` is the address that undoes it."""
+    text = format_html(sentence, format_html('<bdi class="agent">{}</bdi>', task.short_text))
+    messages.success(request, text, extra_tags=undo)
 
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])

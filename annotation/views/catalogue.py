@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from itertools import groupby
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, Max, OuterRef, Q, Subquery
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.text import slugify
 
-from annotation import access, arrivals, catalogue, jobs
+from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, parked
 from annotation.formats.printable import counted
+from annotation.formats.spreadsheets import csv_text, file_name
 from annotation.forms import KeyPointsForm, LabelsForm, TasksForm, UploadForm
 from annotation.ingest import ImportStopped
-from annotation.models import Benchmark, ImportedLabel, Label, Task, Upload
+from annotation.models import Benchmark, ImportedLabel, Label, Submission, Task, Upload
 from annotation.records import ImportReport
 from annotation.views.answers import Request, act, page, paginate
 
@@ -124,6 +124,7 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
     form = KeyPointsForm(request.POST)
     if not form.is_valid():
         return _task(request, found, form, 400)
+    parked.submit_due()
     made = catalogue.add_key_points(found, form.cleaned_data["key_points"])
     messages.success(request, f"{counted(len(made), 'key point')} added.")
     return _to_task(found)
@@ -132,6 +133,7 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
 @act
 def accept_key_point(request: Request, pk: int) -> HttpResponse:
     found = access.key_point_for(request.user, pk)
+    parked.submit_due()
     catalogue.accept_key_point(found)
     return _to_task(found.task)
 
@@ -139,6 +141,7 @@ def accept_key_point(request: Request, pk: int) -> HttpResponse:
 @act
 def retire_key_point(request: Request, pk: int) -> HttpResponse:
     found = access.key_point_for(request.user, pk)
+    parked.submit_due()
     catalogue.retire_key_point(found)
     return _to_task(found.task)
 
@@ -169,7 +172,7 @@ def _task(request: Request, found: Task, form: KeyPointsForm, status: int = 200)
 # --- uploads ----------------------------------------------------------------------------------------------------------
 
 
-KINDS = ("rejected", "warnings", "valid", "accepted")
+PLACES_SHOWN = 50  # folders of a cause on one page
 
 
 @page
@@ -187,7 +190,8 @@ def upload(request: Request) -> HttpResponse:
     benchmark = _find_benchmark(form)
     if benchmark is None:
         return _form(request, form, 400)
-    given = {name: form.cleaned_data[name] for name in ("agent_name", "keep_valid", "dry_run")}
+    names = ("agent_name", "keep_valid", "dry_run", "protocol_version", "process_labels")
+    given = {name: form.cleaned_data[name] for name in names}
     made = Upload(uploaded_by=request.user, benchmark=benchmark, **given)
     try:
         arrivals.receive(made, form.cleaned_data["package"], jobs.import_upload.delay)
@@ -220,42 +224,62 @@ def _form(request: Request, form: UploadForm, status: int = 200) -> HttpResponse
 
 @page
 def upload_status(request: Request, pk: uuid.UUID) -> HttpResponse:
-    """Show the progress of the import (the page polls every second), then the report."""
+    """Show the progress of the import (the page polls every second), then the report by causes."""
     found = access.upload_for(request.user, pk)
-    context = {"upload": found} | _build_report(request, found.report)
+    context = {"upload": found} | _build_report(request, found)
     partial = request.htmx
     return render(request, "annotation/_upload.html" if partial else "annotation/upload_status.html", context)
 
 
-def _build_report(request: Request, report: dict[str, Any] | None) -> dict[str, Any]:
-    if report is None:
+def _build_report(request: Request, upload: Upload) -> dict[str, Any]:
+    if upload.report is None:
         return {}
-    kinds = [kind for kind in KINDS if kind in report]
-    kind = request.GET.get("show", "")
-    if kind not in kinds:
-        kind = next((k for k in kinds if report[k]), "accepted")
-    code, words = request.GET.get("code", ""), request.GET.get("q", "").strip().lower()
-    rows = _rows(report, kind)
-    codes = sorted({row["code"] for row in rows if row["code"]})
-    rows = [row for row in rows if code in ("", row["code"]) and words in " ".join(row.values()).lower()]
-    groups = [(task_id, list(found)) for task_id, found in groupby(rows, key=lambda row: row["task_id"])]
-    counts = {k: len({row["task_id"] for row in _rows(report, k)}) for k in kinds}
+    problems, warnings = (import_causes.group_by_cause(upload.report, kind) for kind in import_causes.KINDS)
+    wanted = request.GET.get("show", "rejected"), request.GET.get("code")
+    chosen = next((each for each in [*problems, *warnings] if (each.kind, each.code) == wanted), None)
+    if chosen is None and problems:
+        chosen = problems[0]
+    earlier = Submission.objects.filter(benchmark=upload.benchmark, agent__name=upload.agent_name)
     return {
-        "kind": kind,
-        "code": code,
-        "q": words,
-        "codes": codes,
-        "counts": counts,
-        "groups": paginate(request, groups, 50),
+        "problems": problems,
+        "warnings": warnings,
+        "problem_count": sum(each.count for each in problems),
+        "warning_count": sum(each.count for each in warnings),
+        "folders": import_causes.count_folders(upload.report),
+        "chosen": chosen,
+        "places": paginate(request, chosen.places, PLACES_SHOWN) if chosen else None,
+        "expires_at": checked_uploads.find_expiry(upload),
+        "attempt": (earlier.aggregate(Max("attempt"))["attempt__max"] or 0) + 1,
     }
 
 
-def _rows(report: dict[str, Any], kind: str) -> list[dict[str, str]]:
-    if kind in ("accepted", "valid"):
-        return [{"task_id": task_id, "code": "", "message": "", "where": ""} for task_id in report[kind]]
-    if kind == "rejected":
-        return [{"task_id": r["task_id"], **problem} for r in report["rejected"] for problem in r["problems"]]
-    return sorted(report["warnings"], key=lambda row: str(row["task_id"]))
+@act
+def import_checked(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Import a package that was only checked, from the stored file; a second request finds the import running."""
+    access.require_creator(request.user)
+    found = access.upload_for(request.user, pk)
+    if not checked_uploads.start_import(found, jobs.import_upload.delay) and found.dry_run:
+        found.refresh_from_db()
+        if found.dry_run:  # not started by somebody else in this moment
+            messages.error(request, "The checked file is no longer stored. Upload it again.")
+    return redirect("upload-status", pk)
+
+
+@page
+def upload_places(request: Request, pk: uuid.UUID) -> HttpResponse:
+    """Return the problems and warnings as CSV; those of one cause with ?show= and ?code=."""
+    found = access.upload_for(request.user, pk)
+    if found.report is None:
+        return redirect("upload-status", pk)
+    show, code = request.GET.get("show", ""), request.GET.get("code", "")
+    rows: list[list[str]] = [["kind", "code", "task_id", "where", "message"]]
+    for kind, name in import_causes.KINDS.items():
+        if show in ("", kind):
+            listed = import_causes.list_rows(found.report, kind)
+            rows += [[name, *(row[column] for column in rows[0][1:])] for row in listed if code in ("", row["code"])]
+    response = HttpResponse(csv_text(rows), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{file_name("report", str(found.pk), code)}"'
+    return response
 
 
 @page

@@ -10,22 +10,25 @@ from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
 from annotation.label_fields import (
     ADJUDICATION_FIELDS,
     CONTENT_ORDER,
     LABEL_FIELDS,
     TEXT_FIELDS,
+    BoxesField,
     CodeField,
     CodesField,
     LabelField,
+    ProcessField,
     StepField,
     StepsField,
     TextField,
     VerdictField,
 )
 from annotation.models import Adjudication, HumanAttempt, KeyPointFinding, Label, Membership, Trajectory
-from annotation.protocol import PATHS
+from annotation.process_labels import RIGHT, Marks, find_majority, read_marks
+from annotation.protocol import PATHS, PROCESS_LABELS
 from annotation.records import Verdict
 
 Decision = TypeVar("Decision", Label, Adjudication)
@@ -37,7 +40,8 @@ LONG = 240  # characters: a longer reasoning is folded; about five lines of a co
 class Cell:
     """A cell of one annotator's label (``of``); ``steps`` that it names, ``lit`` if it differs from the majority.
 
-    ``fields`` is JSON with the form fields to fill when the cell is adopted; empty if there is nothing to adopt.
+    ``fields`` is JSON with the form fields to fill when the cell is adopted; empty if there is nothing to adopt. The
+    field ``process`` can be {step: mark}, which leaves the marks of other steps alone.
     """
 
     text: str
@@ -53,8 +57,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """A row of the comparison; ``measured`` on the desk, not entered."""
+
     title: str
     cells: list[Cell]
+    measured: bool = False
+
+    @property
+    def differs(self) -> bool:
+        return any(cell.lit for cell in self.cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,66 @@ class Comparison:
     rows: list[Row]
     flags: list[tuple[str, str]]
 
+    @property
+    def heads(self) -> list[tuple[Column, Cell]]:
+        """Return each label with the cell of its verdict."""
+        return list(zip(self.columns, self.row("Verdict").cells, strict=True)) if self.columns else []
+
+    @property
+    def votes(self) -> list[tuple[int, list[str]]]:
+        """Return each verdict with the annotators who gave it, for the buttons of a form."""
+        by = {verdict: [c.name for c in self.columns if c.label.verdict == verdict] for verdict in VERDICT_NAMES}
+        return [(int(verdict), names) for verdict, names in by.items()]
+
+    @property
+    def differing(self) -> list[Row]:
+        return [row for row in self.rows if row.differs and row.title != "Verdict"]
+
+    @property
+    def agreed(self) -> list[Row]:
+        return [row for row in self.rows if not (row.differs or row.measured) and row.title != "Verdict"]
+
+    @property
+    def measures(self) -> list[Row]:
+        return [row for row in self.rows if row.measured]
+
+    @property
+    def agreed_findings(self) -> dict[str, str]:
+        """Return the form fields of findings on which all labels agree, with the step of the first."""
+        found: dict[str, str] = {}
+        given = [[_finding_fields(finding) for finding in column.label.findings.all()] for column in self.columns]
+        for fields in given[0] if given else []:
+            name, value = next(iter(fields.items()))
+            if all(any(other.get(name) == value for other in label) for label in given):
+                found |= fields
+        return found
+
+    @property
+    def majority_process(self) -> dict[str, str]:
+        """Return the form field with the marks on which a majority of the labels agrees; empty if there are none."""
+        marks = [(step, mark) for step, mark in enumerate(self._majority_marks) if mark not in (RIGHT, None)]
+        text = LABEL_FIELDS["process"].as_text([{"step": step, "mark": mark} for step, mark in marks])
+        return {"process": text} if text else {}
+
+    @property
+    def contested_steps(self) -> list[int]:
+        """Return the steps whose marks have no majority: in a form without marks on them, they are right."""
+        return [step for step, mark in enumerate(self._majority_marks) if mark is None]
+
+    @property
+    def _majority_marks(self) -> list[str | None]:
+        said = [read_marks(column.label.process) for column in self.columns]
+        return find_majority(said, 1 + max((step for marks in said for step in marks), default=-1))
+
+    @property
+    def boxes(self) -> list[dict[str, Any]]:
+        """Return the boxes of all labels as the desk draws them, each annotator's in their colour."""
+        return [
+            box
+            for number, column in enumerate(self.columns, start=1)
+            for box in _list_boxes(column.label, f"label-{number}", f"{column.name} · ")
+        ]
+
     def row(self, title: str) -> Row:
         return next(row for row in self.rows if row.title == title)
 
@@ -103,7 +174,7 @@ def compare_labels(labels: QuerySet[Label], trajectory: Trajectory, *, measured:
     """
     names = pseudonyms(trajectory)
     newest: dict[int, Label] = {}
-    said = labels.select_related("assignment", "attempt").prefetch_related("findings__key_point")
+    said = labels.select_related("assignment", "attempt").prefetch_related("findings")
     for label in said.order_by("revision"):
         newest[label.assignment.annotator_id] = label
     found = sorted(((names[pk], label) for pk, label in newest.items()), key=lambda pair: _sort_key(pair[0]))
@@ -132,6 +203,8 @@ def _build_rows(labels: list[Label]) -> list[Row]:
         declared = LABEL_FIELDS.get(name)
         if name == "findings":
             rows += _build_finding_rows(labels)
+        elif isinstance(declared, ProcessField):
+            rows += _build_process_rows(labels)
         elif declared is not None and not isinstance(declared, TextField):
             rows.append(_build_row(declared.title, [_build_cell(declared, label) for label in labels]))
     return [row for row in rows if any(cell.said for cell in row.cells)]
@@ -146,6 +219,21 @@ def _build_finding_rows(labels: list[Label]) -> list[Row]:
     return rows
 
 
+def _build_process_rows(labels: list[Label]) -> list[Row]:
+    """Build a row for each step that a label marks; steps without a mark are right."""
+    said = [read_marks(label.process) for label in labels]
+    steps = sorted({step for marks in said for step in marks})
+    rows = [_build_row(f"Step {step}", [_build_process_cell(marks, step) for marks in said]) for step in steps]
+    # Marks on which all agree are in the form already, and a page can have hundreds.
+    return [row if row.differs else replace(row, cells=[replace(c, fields="") for c in row.cells]) for row in rows]
+
+
+def _build_process_cell(marks: Marks, step: int) -> Cell:
+    names = {term.code: term.name.lower() for term in PROCESS_LABELS}
+    mark = marks.get(step, RIGHT)
+    return Cell(names.get(mark, mark), (step,), fields=json.dumps({"process": {step: names.get(mark, mark)}}))
+
+
 def _build_cell(declared: LabelField, label: Label) -> Cell:
     """Build a cell; it can be adopted alone unless its field depends on the verdict."""
     value = getattr(label, declared.name)
@@ -157,6 +245,8 @@ def _build_cell(declared: LabelField, label: Label) -> Cell:
             return Cell("", _as_steps(value), fields=fields)
         case StepsField():
             return Cell("", tuple(value), fields=fields)
+        case BoxesField():
+            return Cell("", tuple(box["step"] for box in value))
         case CodeField() | CodesField():
             return Cell(", ".join(sorted(declared.names_of(value))), fields=fields)
     raise TypeError(declared)
@@ -172,7 +262,7 @@ def _build_row(title: str, cells: list[Cell]) -> Row:
 
 
 def _sign_cells(row: Row, columns: list[Column]) -> Row:
-    return Row(row.title, [replace(cell, of=column.name) for cell, column in zip(row.cells, columns, strict=True)])
+    return replace(row, cells=[replace(cell, of=column.name) for cell, column in zip(row.cells, columns, strict=True)])
 
 
 def _build_finding_cell(finding: KeyPointFinding | None) -> Cell:
@@ -190,13 +280,13 @@ def _build_measures(labels: list[Label], trajectory: Trajectory) -> list[Row]:
     if all(label.active_seconds is None and label.steps_seen is None for label in labels):
         return []
     count = trajectory.steps.count()
-    timed = Row("Active for", [Cell(duration(label.active_seconds)) for label in labels])
+    timed = Row("Active for", [Cell(duration(label.active_seconds)) for label in labels], measured=True)
     if count == 0:
         return [timed]
     seen = ["" if label.steps_seen is None else f"{len(label.steps_seen)} of {count}" for label in labels]
     return [
         timed,
-        Row("Steps opened", [Cell(text) for text in seen]),
+        Row("Steps opened", [Cell(text) for text in seen], measured=True),
     ]
 
 
@@ -248,6 +338,7 @@ class Summary:
     steps: list[tuple[str, list[int]]]
     texts: list[tuple[str, str]]
     path: str
+    boxes: list[dict[str, Any]]
 
 
 def summarise(decision: Decision | None) -> Decision | None:
@@ -265,10 +356,40 @@ def _build_summary(decision: Label | Adjudication) -> Summary:
     return Summary(
         failure=", ".join(name for each, names in codes if each.of is not None for name in names),
         choices=[(each.title, ", ".join(names)) for each, names in codes if each.of is None],
-        steps=[(each.title, value) for each, value in given if isinstance(each, StepsField)],
+        steps=[(each.title, value) for each, value in given if isinstance(each, StepsField)]
+        + [(each.title, [box["step"] for box in value]) for each, value in given if isinstance(each, BoxesField)]
+        + _list_marks(decision),
         texts=_list_texts(decision),
         path=PATH_NAMES.get(attempt.path, attempt.path).lower() if isinstance(attempt, HumanAttempt) else "",
+        boxes=_list_boxes(
+            decision, *(("decided", "decision · ") if isinstance(decision, Adjudication) else ("own", ""))
+        ),
     )
+
+
+def _list_marks(decision: Label | Adjudication) -> list[tuple[str, list[int]]]:
+    """Return each mark that the decision gives to steps, with these steps."""
+    names = {term.code: term.name for term in PROCESS_LABELS}
+    marked: dict[str, list[int]] = {name: [] for name in names.values()}
+    for each in decision.process:  # an audited bundle can have any kind
+        marked.setdefault(names.get(each["mark"], each["mark"]), []).append(each["step"])
+    return [(name, steps) for name, steps in marked.items() if steps]
+
+
+def _list_boxes(decision: Label | Adjudication, kind: str, whose: str) -> list[dict[str, Any]]:
+    """Return the boxes of a decision with a name to show: the number of the key point, or the failure."""
+    findings: Any = decision.findings.all()
+    current = [finding.key_point.text for finding in findings if finding.key_point.retired_at is None]
+    numbers = {text: str(number) for number, text in enumerate(current, start=1)}  # as the form numbers them
+    return [
+        {
+            "step": box["step"],
+            "box": box["box"],
+            "kind": kind,
+            "name": whose + ("failure" if box["key_point"] is None else numbers.get(box["key_point"], "key point")),
+        }
+        for box in decision.boxes
+    ]
 
 
 def _list_texts(decision: Label | Adjudication) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
-from annotation import access, clock, protocol, workflow
+from annotation import access, clock, protocol, queue, workflow
 from annotation.completeness import Asked
 from annotation.forms import FINDING_FIELD, VERDICT_NAMES, LabelForm, values_of
 from annotation.models import Assignment, Draft, Flag, KeyPoint, Label, Membership, Person, Report, Step, Trajectory
 from annotation.records import Problem
 from annotation.views.answers import Request, is_scripted
 from annotation.views.comparing import Comparison, compare_labels, summarise
+from annotation.views.discussion import load_comments
 from annotation.views.viewer import number, viewer
 
 UNDONE = "undone right after submitting"  # preset reason of the revision that undoes a submitted label
@@ -65,6 +67,9 @@ def render_desk(
     mode = "?revise=undo&" if undoing else "?revise&" if revising else "?"
     address = reverse("trajectory", args=[trajectory.pk]) + mode
     context = {
+        "answers": access.flag_answers_of(request.user, trajectory.submission).filter(trajectory=trajectory)
+        if facts["flagged"]
+        else [],
         "trajectory": trajectory,
         "submission": trajectory.submission,
         "viewer": viewer(request, trajectory, address),
@@ -77,6 +82,7 @@ def render_desk(
         "undoing": undoing,
         "proposals": proposals,
         "draft": draft,
+        "parked": assignment is not None and assignment.submit_at is not None,
         "final": trajectory.submission.frozen_at is not None,
         "comparison": _compare_opened(request.user, trajectory) if labelled else None,
         "phrases": access.phrases_of(request.user),
@@ -84,9 +90,14 @@ def render_desk(
     start = ({"reason": UNDONE} if undoing else {}) | (draft.content if draft else values_of(label))
     data = request.POST if refused is not None else start
     asked = Asked(
-        tuple(point.pk for point in points), facts["count"], trajectory.submission.asks_attempt, reason=revising
+        tuple(point.pk for point in points),
+        facts["count"],
+        trajectory.submission.asks_attempt,
+        trajectory.submission.process_labels,
+        reason=revising,
     )
     context |= form_context(data, points, asked, refused) | load_rules(trajectory.task.text)
+    context |= load_comments(request, trajectory)
     return render(request, "annotation/desk.html", context, status=status)
 
 
@@ -98,7 +109,7 @@ def _is_expired(assignment: Assignment | None) -> bool:
 def form_context(
     data: Any, points: list[KeyPoint], asked: Asked, refused: list[Problem] | None = None
 ) -> dict[str, Any]:
-    form = LabelForm(data, asked)
+    form = LabelForm(_drop_lost_boxes(data, points), asked)
     missing = form.missing()
     if refused is not None:
         form.add_problems(refused)
@@ -107,12 +118,25 @@ def form_context(
     return {"form": form, "points": form.rows(points), "missing": missing, "refused": refused is not None}
 
 
+def _drop_lost_boxes(data: Any, points: list[KeyPoint]) -> Any:
+    """Return the form's data without the boxes of retired key points, as their findings are not in the form either."""
+    known = {None, *(point.text for point in points)}
+    try:
+        boxes = json.loads(data.get("boxes") or "[]")
+        kept = [box for box in boxes if box["key_point"] in known or not isinstance(box["key_point"], str)]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return data  # the form says what is wrong
+    if len(kept) == len(boxes):
+        return data
+    data = data.copy()
+    data["boxes"] = json.dumps(kept) if kept else ""
+    return data
+
+
 def _load_facts(person: Person, trajectory: Trajectory) -> dict[str, Any]:
     """Load the number of steps, own flag and report, and own progress, in one query."""
     here = Q(trajectory=OuterRef("pk"))
-    own = Label.objects.filter(
-        assignment__annotator=person, assignment__trajectory__submission=OuterRef("submission"), revision=1
-    )
+    own = Assignment.objects.filter(queue.SUBMITTED, annotator=person, trajectory__submission=OuterRef("submission"))
     everything = Trajectory.objects.filter(submission=OuterRef("submission"))
     facts: Any = (
         Trajectory.objects.filter(pk=trajectory.pk)
@@ -120,7 +144,7 @@ def _load_facts(person: Person, trajectory: Trajectory) -> dict[str, Any]:
             count=_count(Step.objects.filter(here), "trajectory"),
             flagged=Exists(Flag.objects.filter(here, annotator=person)),
             reported=Exists(Report.objects.filter(here, reporter=person)),
-            done=_count(own, "assignment__trajectory__submission"),
+            done=_count(own, "trajectory__submission"),
             # Positions run from 0 without gaps: the last one gives the total without counting rows.
             total=Subquery(everything.order_by("-position").values("position")[:1]) + 1,
         )
@@ -141,7 +165,7 @@ def _load_key_points(person: Person, trajectory: Trajectory) -> tuple[list[KeyPo
 
 
 def _find_own_label(person: Person, trajectory: Trajectory) -> Label | None:
-    return access.own_labels(person, trajectory).order_by("-revision").prefetch_related("findings__key_point").first()
+    return access.own_labels(person, trajectory).order_by("-revision").prefetch_related("findings").first()
 
 
 def _compare_opened(person: Person, trajectory: Trajectory) -> Comparison | None:

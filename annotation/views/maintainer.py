@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from annotation import access, chain_checks, progress, workflow
+from annotation import access, chain_checks, parked, progress, training, workflow
 from annotation.forms import InvitationForm, MemberForm
 from annotation.models import Event, Membership, Person, Submission, Trajectory
 from annotation.models.states import FINAL, State, state_of
@@ -20,6 +20,7 @@ from annotation.task_versions import TaskVersions
 from annotation.views import desk
 from annotation.views.answers import Request, act, page, paginate, show_task_message
 from annotation.views.comparing import compare_labels, pseudonyms, summarise
+from annotation.views.discussion import load_comments
 from annotation.views.viewer import viewer
 from annotation.workflow import passwords
 
@@ -50,7 +51,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
     state, seen = state_of(found), access.may_see_labels(request.user, found)
     names = pseudonyms(found) if seen else {}
     outdated = TaskVersions(found.task.benchmark, [found.task.external_id]).find_outdated(found.task)
-    decided = found.adjudications.filter(decided_at__isnull=False).prefetch_related("findings__key_point")
+    decided = found.adjudications.filter(decided_at__isnull=False).prefetch_related("findings")
     context = {
         "trajectory": found,
         "submission": found.submission,
@@ -64,7 +65,7 @@ def trajectory(request: Request, pk: int) -> HttpResponse:
         "outdated": outdated,
         "warnings": [warning for warning in found.warnings if warning["code"] not in {each.code for each in outdated}],
     }
-    return render(request, "annotation/trajectory.html", context)
+    return render(request, "annotation/trajectory.html", context | load_comments(request, found))
 
 
 def _count_releases(found: Trajectory, state: State) -> int:
@@ -77,6 +78,7 @@ def _count_releases(found: Trajectory, state: State) -> int:
 @act
 def draw(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    parked.submit_due(found)
     made = workflow.draw_spot_checks(request.user, found)
     messages.success(request, f"Drew {len(made.drawn)} of {len(made.population)} unanimous trajectories.")
     return redirect("submission", pk)
@@ -85,6 +87,7 @@ def draw(request: Request, pk: int) -> HttpResponse:
 @act
 def freeze(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    parked.submit_due(found)
     workflow.freeze(request.user, found)
     messages.success(request, "Submission frozen.")
     return redirect("submission", pk)
@@ -210,6 +213,7 @@ def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
 @act
 def deactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    parked.submit_due(found)
     member = workflow.deactivate_member(request.user, found, _member(found, person_pk).person)
     messages.success(request, f"{member.person} was deactivated. Their reserved trajectories are back in the queue.")
     return redirect("people", pk)
@@ -237,8 +241,15 @@ def _join_link(request: Request, person: Person) -> str:
     return request.build_absolute_uri(reverse("join", args=[uid, token]))
 
 
+def _load_practices(found: Submission, members: list[Membership]) -> list[tuple[str, training.Practice]]:
+    if found.practice_set_id is None:
+        return []
+    names = {member.person_id: member.pseudonym for member in members if member.role == Role.ANNOTATOR}
+    return [(names[person], practice) for person, practice in training.load_practices(names, found).items()]
+
+
 def _people(request: Request, found: Submission, status: int = 200, **context: Any) -> HttpResponse:
-    members = found.memberships.select_related("person").order_by("role", "joined_at", "pk")
+    members = paginate(request, found.memberships.select_related("person").order_by("role", "joined_at", "pk"), 100)
     seen = progress.find_last_signs(found)
     member_form = context.setdefault("member_form", MemberForm())
     others = member_form.fields["person"].queryset.exclude(memberships__submission=found)
@@ -246,10 +257,12 @@ def _people(request: Request, found: Submission, status: int = 200, **context: A
     context.setdefault("invitation_form", InvitationForm())
     context |= {
         "submission": found,
+        "page": members,
         "members": [
             (member, seen.get(member.person_id), passwords.may_create_link(request.user, member.person))
             for member in members
         ],
+        "practices": _load_practices(found, list(members)),
         "may_invite": access.may_create_submissions(request.user),
     }
     response = render(request, "annotation/people.html", context, status=status)

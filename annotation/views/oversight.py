@@ -9,41 +9,85 @@ from django.contrib import messages
 from django.db.models import F, Subquery
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 
-from annotation import access, clock, progress, quality, workflow
-from annotation.forms import VERDICT_NAMES, MatrixForm, SettingsForm
+from annotation import access, clock, progress, quality, queue, stages, state_snapshots, training, workflow
+from annotation.forms import VERDICT_NAMES, MatrixForm
 from annotation.models import Membership, Submission
 from annotation.models.states import State, final_verdict
 from annotation.records import Verdict
+from annotation.settings_form import SettingsForm
+from annotation.stages import Stage
 from annotation.task_versions import TaskVersions
 from annotation.views.answers import Request, act, page, paginate
 
 Role = Membership.Role
+MOST_QUESTIONS = 20  # before the reports; others follow when these are answered
 
 # --- progress --------------------------------------------------------------------------------------------------------
 
 
 @page
 def submission(request: Request, pk: int) -> HttpResponse:
+    """Show the path of a submission; an audited one has none."""
     found = access.submission_for(request.user, pk, *access.READERS)
-    members = list(found.memberships.order_by("joined_at", "pk"))
+    if found.audited or not request.GET.keys().isdisjoint({*MatrixForm.base_fields, "page"}):
+        # The table of tasks was on this page, and bookmarks have its filters.
+        asked = f"?{request.GET.urlencode()}" if request.GET else ""
+        return redirect(reverse("submission-tasks", args=[pk]) + asked)
+    members = _members(found)
     names = {member.person_id: member.pseudonym for member in members}
-    done = progress.count_done([pk])[pk]
-    needed = done["trajectories"] * found.required_labels
-    first = found.events.filter(sequence=0).values("hash")
-    context = {
-        "submission": found,
-        "progress": done | {"needed": needed},
-        "standing": progress.count_states(found, done["trajectories"]),
+    context = _progress(found)
+    done, standing = context["progress"], context["standing"]
+    path = stages.load_path(found, done["trajectories"], standing, members)
+    context |= {
+        "path": path,
+        "stuck": stages.find_stuck(found, members) if path.current is Stage.LABELS else [],
+        "waiting": _find_longest_waiting(path, names),
         "at_work": progress.find_active_people(found, names),
         "minutes": int(progress.AT_WORK.total_seconds() // 60),
-        "pace": progress.measure_pace(found, names, needed - done["labels"]),
+        "pace": progress.measure_pace(found, names, done["needed"] - done["labels"]),
+        "reports": found.open_reports(),
+        "known_answers": training.load_items(pk).count() if found.practice else 0,
+        "may_upload": access.may_create_submissions(request.user),
+    }
+    return render(request, "annotation/submission.html", context)
+
+
+def _find_longest_waiting(path: stages.Path, names: dict[int, str]) -> list[tuple[Any, str]]:
+    """Return what has waited longest for adjudicators in the current stage, each with the one who has opened it.
+
+    Nothing for a large submission: all its rows would be read.
+    """
+    if path.current not in (Stage.DISPUTES, Stage.SPOT_CHECKS) or path.trajectories >= state_snapshots.LARGE:
+        return []
+    rows = queue.find_longest_waiting(path.submission, 3, spot_checks=path.current is Stage.SPOT_CHECKS)
+    return [(row, names.get(row.opened_by, "")) for row in rows]
+
+
+@page
+def tasks(request: Request, pk: int) -> HttpResponse:
+    """Show the labels of each task by slot, with filters."""
+    found = access.submission_for(request.user, pk, *access.READERS)
+    context = _progress(found)
+    table = _matrix(request, found, _members(found), context["progress"]["trajectories"])
+    return render(request, "annotation/tasks.html", context | table)
+
+
+def _members(found: Submission) -> list[Membership]:
+    return list(found.memberships.order_by("joined_at", "pk"))
+
+
+def _progress(found: Submission) -> dict[str, Any]:
+    done = progress.count_done([found.pk])[found.pk]
+    first = found.events.filter(sequence=0).values("hash")
+    return {
+        "submission": found,
+        "progress": done | {"needed": done["trajectories"] * found.required_labels},
+        "standing": progress.count_states(found, done["trajectories"]),
         "draws": progress.load_draws(found),
         "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
     }
-    return render(
-        request, "annotation/submission.html", context | _matrix(request, found, members, done["trajectories"])
-    )
 
 
 def _matrix(request: Request, found: Submission, members: list[Membership], total: int) -> dict[str, Any]:
@@ -69,12 +113,11 @@ def _with_slots(found: Submission, rows: Any, members: list[Membership]) -> list
     names = {member.person_id: member.pseudonym for member in members}
     slots: dict[int, dict[int, tuple[str, str]]] = {}
     now = clock.now()
-    for row in found.trajectories.filter(pk__in=[r.pk for r in rows]).values_list(
-        "pk", "assignments__slot", "assignments__annotator", "assignments__lease_expires_at"
-    ):
-        trajectory, slot, person, lease = row
+    columns = ("slot", "annotator", "lease_expires_at", "submit_at")
+    taken = found.trajectories.filter(pk__in=[r.pk for r in rows])
+    for trajectory, slot, person, lease, submit_at in taken.values_list("pk", *(f"assignments__{c}" for c in columns)):
         if slot is not None:
-            state = "filled" if lease is None else "held" if lease > now else "expired"
+            state = "filled" if lease is None else "held" if submit_at or lease > now else "expired"
             slots.setdefault(trajectory, {})[slot] = (state, names[person])
     for row in rows:
         row.slots = slots.get(row.pk, {})
@@ -115,7 +158,7 @@ def annotator_quality(request: Request, pk: int) -> HttpResponse:
 
 @page
 def reports(request: Request, pk: int) -> HttpResponse:
-    """List the reports of annotators and adjudicators, open ones first, the longest waiting on top."""
+    """List open questions about the guidelines, then the reports: open ones first, the longest waiting on top."""
     return _reports(request, access.submission_for(request.user, pk, *access.READERS))
 
 
@@ -124,7 +167,11 @@ def _reports(request: Request, found: Submission) -> HttpResponse:
     shown = paginate(request, rows.order_by(F("settled_at").desc(nulls_first=True), "reported_at", "pk"), 50)
     names = dict(found.memberships.values_list("person_id", "pseudonym"))
     entries = [(row, names.get(row.reporter_id, ""), names.get(row.settled_by_id, "")) for row in shown]
-    return render(request, "annotation/reports.html", {"submission": found, "page": shown, "entries": entries})
+    asked = access.questions_for(request.user, found).filter(answered_at__isnull=True)
+    questions = [(row, names.get(row.asker_id, "")) for row in asked[:MOST_QUESTIONS]] if shown.number == 1 else []
+    context = {"submission": found, "page": shown, "entries": entries, "questions": questions}
+    context["later_questions"] = max(asked.count() - MOST_QUESTIONS, 0) if questions else 0
+    return render(request, "annotation/reports.html", context)
 
 
 @act

@@ -56,38 +56,48 @@ def _damaged(damaged: screenshots.DamagedFile) -> HttpResponse:
 @from_store
 def picture(request: Request, pk: int, step: int, kind: str) -> HttpResponse:
     """Return the screenshot of a step, re-encoded; 304 without reading the file if the browser has it."""
-    return _rendition(request, access.screenshot_for(request.user, pk, step), kind)
+    screenshot, changes = access.screenshot_for(request.user, pk, step)
+    return _rendition(request, screenshot, kind, changes=changes)
 
 
 @from_store
 def page_picture(request: Request, pk: int, attachment_pk: int, kind: str) -> HttpResponse:
-    return _rendition(request, access.page_picture_for(request.user, pk, attachment_pk), kind)
+    return _rendition(request, access.page_picture_for(request.user, pk, attachment_pk), kind, changes=False)
 
 
-def _rendition(request: Request, screenshot: Screenshot, kind: str) -> HttpResponse:
+def _rendition(request: Request, screenshot: Screenshot, kind: str, *, changes: bool) -> HttpResponse:
     tag = f'"{screenshot.sha256}-{kind}"'
     if request.headers.get("If-None-Match") == tag:
-        response = HttpResponse(status=304)
-    else:
-        data, media_type = screenshots.rendition(screenshot, screenshots.Rendition(kind))
-        response = HttpResponse(data, content_type=media_type)
+        return _cached(HttpResponse(status=304), tag, changes=changes)
+    data, media_type = screenshots.rendition(screenshot, screenshots.Rendition(kind))
+    return _cached(HttpResponse(data, content_type=media_type), tag, changes=changes)
+
+
+def _cached(response: HttpResponse, tag: str, *, changes: bool) -> HttpResponse:
+    """Let the browser store a response, and ask each time if it ``changes``: a later redaction covers the image."""
     response["ETag"] = tag
-    patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
+    if changes:
+        patch_cache_control(response, private=True, no_cache=True)
+    else:
+        patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
     return response
 
 
 @from_store
 def sheet(request: Request, pk: int, number: int) -> HttpResponse:
-    """Return thumbnails of `screenshots.SHEET_STEPS` steps as one image; cacheable, as screenshots never change."""
-    shown = access.screenshots_for(request.user, pk, number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS)
+    """Return thumbnails of `screenshots.SHEET_STEPS` steps as one image; 304 if the browser has it."""
+    first, count = number * screenshots.SHEET_STEPS, screenshots.SHEET_STEPS
+    shown, changes = access.screenshots_for(request.user, pk, first, count)
+    tag = f'"{screenshots.sheet_key(shown)}"'
+    if request.headers.get("If-None-Match") == tag:
+        return _cached(HttpResponse(status=304), tag, changes=changes)
     data, damaged = screenshots.sheet(shown)
     response = HttpResponse(data, content_type="image/webp")
     if damaged:
         store_checks.record_damage(damaged)
         patch_cache_control(response, private=True, no_store=True)
-    else:
-        patch_cache_control(response, private=True, max_age=31_536_000, immutable=True)
-    return response
+        return response
+    return _cached(response, tag, changes=changes)
 
 
 @page

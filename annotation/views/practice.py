@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -34,11 +35,18 @@ def practice(request: Request, pk: int) -> HttpResponse:
         "submission": submission,
         "practice": state,
         "admitted": training.is_admitted(request.user, submission),
-        "rows": [(item, state.current.get(item.pk)) for item in state.items],
+        "rows": [(item, state.current.get(item.pk), _name_fault(item)) for item in state.items],
+        "missed": Counter(map(_name_fault, state.missed)).most_common(),
         "first": state.items[0] if state.items else None,
         "earlier": [(n, state.right_in(n)) for n in sorted(state.rounds, reverse=True) if n != state.number],
     }
     return render(request, "annotation/practice.html", context)
+
+
+def _name_fault(item: Trajectory) -> str:
+    """Return the name of an item's failure type; "" if it is no failure."""
+    declared = LABEL_FIELDS["failure_type"]
+    return _describe(declared, item.known_answer.failure_type)[0]
 
 
 def practice_desk(request: Request, pk: int, trajectory_pk: int) -> HttpResponse:
@@ -93,8 +101,9 @@ def _render_practice_desk(
     if answer is not None:
         known = _find_known_answer(item)
         context |= {"known": known, "rows": compare_answers(answer, known, points) if known else []}
+        context["missed"] = item in state.missed
     else:
-        asked = workflow.asked_of(item)
+        asked = replace(workflow.asked_of(item), process=False)  # practice compares verdicts and findings
         context |= desk.form_context(request.POST if refused is not None else {}, points, asked, refused)
     status = 200 if refused is None else 400
     return render(request, "annotation/practice_desk.html", context | desk.load_rules(), status=status)
@@ -178,7 +187,7 @@ def _render_known_answer(request: Request, found: Trajectory, refused: list[Prob
         "why_not": workflow.known_answer_refusal(found),
     }
     data = request.POST if refused is not None else values_of(known)
-    asked = workflow.asked_of(found, Role.MAINTAINER)
+    asked = replace(workflow.asked_of(found, Role.MAINTAINER), process=False)
     context |= desk.form_context(data, list(workflow.key_points_of(found)), asked, refused) | desk.load_rules()
     return render(request, "annotation/known_answer.html", context, status=200 if refused is None else 400)
 
@@ -206,21 +215,18 @@ def gold(request: Request, pk: int) -> HttpResponse:
     affect any decision.
     """
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
-    items = training.load_gold(submission)
-    names = sorted({name for item in items for name in item.results}, key=lambda name: (len(name), name))
     labelled = Exists(Label.objects.filter(assignment__trajectory=OuterRef("pk")))
-    rows = (
-        submission.trajectories.select_related("task", "known_answer").order_by("position").annotate(labelled=labelled)
-    )
+    rows = submission.trajectories.select_related("task", "known_answer").annotate(labelled=labelled)
+    page = paginate(request, rows.order_by(F("known_answer__pk").asc(nulls_last=True), "position"), 50)
+    gold = [] if submission.practice else training.load_gold(submission, [row.pk for row in page])
+    results = {
+        item.trajectory.pk: sorted(item.results.items(), key=lambda each: (len(each[0]), each[0])) for item in gold
+    }
     context = {
         "submission": submission,
-        "names": names,
-        "items": [(item, [item.results.get(name) for name in names]) for item in items],
-        "shares": [_format_share([i.results[name] for i in items if name in i.results]) for name in names],
-        "page": paginate(request, rows, 100),
+        "items": submission.trajectories.filter(known_answer__isnull=False).count(),
+        "shares": [] if submission.practice else training.count_gold(submission),
+        "page": page,
+        "rows": [(row, results.get(row.pk, [])) for row in page],
     }
     return render(request, "annotation/gold.html", context)
-
-
-def _format_share(results: list[bool]) -> str:
-    return f"{sum(results)} of {len(results)}"

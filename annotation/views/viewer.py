@@ -9,27 +9,25 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Any
 
-from django.db.models import Case, F, JSONField, OuterRef, Subquery, TextField, Value, When
+from django.db.models import Case, F, JSONField, OuterRef, QuerySet, Subquery, TextField, Value, When
 from django.db.models.functions import MD5, Concat
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from annotation import access
-from annotation.models import Activity, Screenshot, Step, Trajectory
+from annotation.models import Activity, Person, Screenshot, Step, Trajectory
 from annotation.screenshots import SHEET_STEPS, TILE
+from annotation.task_terms import TaskTerms, find_task_terms
 from annotation.views.answers import Request, page
 from annotation.views.reading import Reading, reading_of
 
 AROUND = 30  # steps of the strip on each side of the current one; a page shows about a dozen
 TALL = 1.6  # height divided by width above which a screenshot is fitted by its width and scrolls
+MOST_BESIDE = 100  # steps of the agent that are listed beside an annotator's own path
 LARGE = 2000  # width from which a screenshot may have been taken at double scale: agents' viewports are narrower
-CLICKING = re.compile(
-    r"(?:\A|->)\s*+(?:\w+\.){0,2}(?:(?:left|right|middle|double|triple|mouse|js)[_ -]?)?(?:dbl)?(?:click|tap)"
-    r"(?:p?ed|p?ing|s)?(?![a-z])",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +149,11 @@ class Viewer:
         return next((index for index in self.failed if index > self.index), self.failed[0] if self.failed else None)
 
     @property
+    def actions(self) -> QuerySet[Step]:
+        """Return the first steps with their actions only, to be read beside an annotator's own path."""
+        return self.trajectory.steps.only("index", "action", "status")[:MOST_BESIDE]
+
+    @property
     def repeats(self) -> bool:
         return any(one.same == other.same for one, other in pairwise(self.rows))
 
@@ -165,11 +168,29 @@ class Viewer:
         whole_page = "The screenshot shows the whole page: the mark is correct only if the page was not scrolled."
         return Mark(x, y, max(width, 320) / 70, outside, scale.doubt or (whole_page if self.tall else ""))
 
-    @property
-    def unplaced(self) -> bool:
-        """Return whether the action is a click without a position."""
+    @cached_property
+    def terms(self) -> TaskTerms:
+        return find_task_terms(self.trajectory.task.text)
+
+    @cached_property
+    def terms_here(self) -> frozenset[int]:
+        """Return the terms of the task that occur in the texts of the current step."""
         step = self.current
-        return step is not None and step.click_x is None and CLICKING.search(step.action[:500]) is not None
+        texts = [step.action, step.thought or "", step.url] if step else []
+        if step is None or self.ends:
+            texts.append(self.trajectory.final_answer or "")
+        return frozenset(span.term for text in texts for span in self.terms.occurrences(text))
+
+    @property
+    def ends(self) -> bool:
+        """Return whether this is the last step, where the final answer is compared with what was seen."""
+        return self.current is not None and self.index == self.last
+
+    @property
+    def answers_here(self) -> bool:
+        """Return whether the action of the last step contains the final answer, which then needs no second place."""
+        answer = self.trajectory.final_answer or ""
+        return self.ends and answer != "" and self.current is not None and answer in (self.current.action or "")
 
     @property
     def tall(self) -> bool:
@@ -195,6 +216,16 @@ def viewer(request: HttpRequest, trajectory: Trajectory, address: str | None = N
     reading = None if rows else reading_of(request, trajectory)
     shown_at = address or f"{request.path}?{revising}"
     return Viewer(trajectory, current, strip, rows, seen, shown_at, bare, reading, redacting)
+
+
+def view_step(trajectory: Trajectory, index: int, around: int) -> Viewer:
+    """Return a viewer at a step, with ``around`` steps on each side, for pages that record nothing of the reader."""
+    rows = _rows(trajectory)
+    index = min(index, max(len(rows) - 1, 0))
+    steps = trajectory.steps.filter(index__gte=index - around, index__lte=index + around).select_related("screenshot")
+    found = list(steps)
+    current = next((step for step in found if step.index == index), None)
+    return Viewer(trajectory, current, _strip(found, rows, []), rows, [], "", bare=True)
 
 
 def scale_of(rows: list[Row]) -> Scale:
@@ -238,6 +269,33 @@ def _strip(steps: Sequence[Step], rows: list[Row], seen: list[int]) -> list[Thum
         groups |= dict.fromkeys(members, (members[0], len(members)))
     opened = set(seen)
     return [Thumb(step, step.index in opened, *groups[step.index], len(rows)) for step in steps]
+
+
+TRANSCRIPT = 100  # steps that are sent at once
+
+
+@page
+def transcript(request: Request, pk: int) -> HttpResponse:
+    """List the steps from ?from= with thumbnails and texts, as a page, or as a partial for a script."""
+    trajectory = access.readable_trajectory_for(request.user, pk)
+    rows = _rows(trajectory)
+    wanted = min(number(request.GET.get("from")) or 0, max(len(rows) - 1, 0))
+    first = wanted - wanted % TRANSCRIPT
+    steps = trajectory.steps.filter(index__gte=first, index__lt=first + TRANSCRIPT).select_related("screenshot")
+    context = {
+        "trajectory": trajectory,
+        "thumbs": _strip(list(steps), rows, []),
+        "terms": find_task_terms(trajectory.task.text),
+        "tile": TILE,
+        "address": _find_way_back(request, trajectory),
+        "earlier": first - TRANSCRIPT if first else None,
+        "later": first + TRANSCRIPT if first + TRANSCRIPT < len(rows) else None,
+        "last": len(rows) - 1,
+    }
+    template = "annotation/_transcript.html" if request.htmx else "annotation/transcript.html"
+    response = render(request, template, context)
+    patch_vary_headers(response, ["HX-Request", "Cookie"])
+    return response
 
 
 def _number(request: HttpRequest) -> int:
@@ -288,10 +346,24 @@ def search(request: Request, pk: int) -> HttpResponse:
 
 
 def _find_way_back(request: Request, trajectory: Trajectory) -> str:
-    """Return the address of the desk that searched; only a path on this site is accepted."""
+    """Return the address of the desk that searched, or else `find_own_page`; only a path on this site is accepted."""
     given = request.GET.get("desk", "")
     ours = given.startswith("/") and url_has_allowed_host_and_scheme(given, None) and given.endswith(("?", "&"))
-    return given if ours else f"/trajectories/{trajectory.pk}?"
+    return given if ours else find_own_page(request.user, trajectory)
+
+
+OWN_PAGES = dict.fromkeys(access.READERS, "submission-trajectory") | {
+    access.Role.ADJUDICATOR: "adjudication",
+    access.Role.ANNOTATOR: "trajectory",
+}
+
+
+def find_own_page(person: Person, trajectory: Trajectory) -> str:
+    """Return the address, with "?", of the page on which the person works with a trajectory; "" for a reader."""
+    role = access.role_in(person, trajectory.submission)
+    if role is None or (role is access.Role.ANNOTATOR and not access.has_worked_on(person, trajectory)):
+        return ""
+    return f"{reverse(OWN_PAGES[role], args=[trajectory.pk])}?"
 
 
 def _find_hits(trajectory: Trajectory, words: str) -> list[Hit]:

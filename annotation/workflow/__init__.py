@@ -7,11 +7,13 @@ membership, trajectories by primary key, submission.
 """
 
 from annotation.workflow.adjudicating import (
+    answer_flags,
     choose,
     decide,
     draw_spot_checks,
     leave_adjudication,
     open_adjudication,
+    put_off_adjudication,
 )
 from annotation.workflow.annotating import (
     claim,
@@ -19,12 +21,14 @@ from annotation.workflow.annotating import (
     claim_this,
     flag,
     hold_again,
+    put_off,
     release,
     return_expired_leases,
     revise,
     submit,
     was_in_draw,
 )
+from annotation.workflow.discussing import answer_question, ask_question, delete_comment, write_comment
 from annotation.workflow.erasing import LastMaintainer, NamedInTexts, erase, find_named_places, find_solely_maintained
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
@@ -48,6 +52,7 @@ from annotation.workflow.maintaining import (
     reopen,
     reopen_submission,
 )
+from annotation.workflow.parking import park, submit_parked, undo_submit
 from annotation.workflow.redacting import redact
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
-from annotation.workflow.working import record_activity, report, save_draft, settle_report
+from annotation.workflow.working import has_submitted, record_activity, report, save_draft, settle_report

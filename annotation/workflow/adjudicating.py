@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
 
-from annotation import access, queue
+from annotation import access, clock, queue
 from annotation.label_fields import LabelContent
 from annotation.models import (
     Activity,
     Adjudication,
     AdjudicationFinding,
     Draft,
+    FlagAnswer,
     Membership,
     Person,
     SpotCheck,
@@ -25,6 +27,7 @@ from annotation.models import (
 from annotation.models.events import digest
 from annotation.models.states import TO_ADJUDICATE, State, state_of, with_state
 from annotation.models.trajectories import new_seed, seed_hash
+from annotation.workflow.annotating import MOST_PUT_OFF, PUT_OFF
 from annotation.workflow.facts import adjudication_facts, draw_facts
 from annotation.workflow.guards import (
     Conflict,
@@ -44,14 +47,18 @@ from annotation.workflow.guards import (
 def open_adjudication(person: Person, trajectory: Trajectory, reason: str = "") -> Adjudication:
     """Open the adjudication of a trajectory; from then on its labels cannot change.
 
-    Returns the person's own open adjudication again, and takes over another person's if its lease has expired. A
-    decided one is opened again only with a ``reason``, as the next revision.
+    Returns the person's own open adjudication again, resumed if it was put off, and takes over another person's if its
+    lease has expired. A decided one is opened again only with a ``reason``, as the next revision.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
         require_unfrozen(submission)
         undecided = row.adjudications.filter(decided_at__isnull=True).first()
         if undecided is not None and undecided.adjudicator == person:
+            undecided.put_off_until = None
+            undecided.save(update_fields=["put_off_until"])
+            # Otherwise others could take it over at once: it was opened a day ago.
+            Activity.objects.update_or_create(trajectory=row, person=person, defaults={"last_at": clock.now()})
             return undecided
         if undecided is not None:
             _take_over(undecided, row)
@@ -79,11 +86,33 @@ def _require_adjudicable(state: State, reason: str) -> None:
 def _take_over(undecided: Adjudication, trajectory: Trajectory) -> None:
     activity = Activity.objects.filter(trajectory=trajectory, person=undecided.adjudicator).first()
     last_sign = max(undecided.opened_at, activity.last_at) if activity else undecided.opened_at
-    if last_sign > queue.adjudications_expire_before():
+    if last_sign > queue.adjudications_expire_before() or queue.is_put_off(undecided.put_off_until):
         raise Conflict("Another adjudicator is deciding this trajectory.")
     member = Membership.objects.get(submission=trajectory.submission, person=undecided.adjudicator)
     record_for(member, "adjudication_expired", trajectory, revision=undecided.revision)
     undecided.delete()
+
+
+def put_off_adjudication(person: Person, trajectory: Trajectory) -> datetime:
+    """Keep the person's open adjudication for `PUT_OFF`, and offer other trajectories; return the end of that time.
+
+    `open_adjudication` resumes it. No event is recorded: nothing changes but the end of the reservation. Putting it off
+    again before it is resumed adds no day.
+    """
+    with lock_trajectory(trajectory) as (row, submission):
+        require_member(person, submission, Role.ADJUDICATOR)
+        require_unfrozen(submission)
+        undecided = _require_open_adjudication(person, row)
+        if undecided.put_off_until is not None and queue.is_put_off(undecided.put_off_until):
+            return undecided.put_off_until
+        own = Adjudication.objects.filter(adjudicator=person, trajectory__submission=submission, decided_at=None)
+        others = own.filter(put_off_until__gt=clock.now()).exclude(pk=undecided.pk).count()
+        if others >= MOST_PUT_OFF:
+            raise Conflict(f"You have put off {others} trajectories. Resume one of them first.")
+        until = clock.now() + PUT_OFF
+        undecided.put_off_until = until
+        undecided.save(update_fields=["put_off_until"])
+        return until
 
 
 def leave_adjudication(person: Person, trajectory: Trajectory) -> None:
@@ -115,7 +144,7 @@ def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adj
             )
             for f in content.findings
         )
-        adjudication.decided_at = timezone.now()
+        adjudication.decided_at, adjudication.put_off_until = timezone.now(), None
         adjudication.save()
         Draft.objects.filter(trajectory=row, author=person).delete()
         facts = digest(adjudication_facts(adjudication))
@@ -193,3 +222,19 @@ def choose_so_many(population: list[str], count: int, seed: str) -> list[str]:
     generator = random.Random(seed)  # noqa: S311 - a reproducible draw, not a secret
     ranked = sorted((generator.random(), item) for item in sorted(population))
     return sorted(item for _, item in ranked[:count])
+
+
+def answer_flags(person: Person, trajectory: Trajectory, answer: str) -> FlagAnswer:
+    """Answer everybody who flagged a trajectory.
+
+    Raises Conflict before the person may see the labels: an answer before a blind decision would announce it.
+    """
+    with lock_trajectory(trajectory) as (row, submission):
+        require_member(person, submission, Role.ADJUDICATOR)
+        require_unfrozen(submission)
+        if not access.may_see_labels(person, row):
+            raise Conflict("Decide this trajectory first. Then you can answer its flags.")
+        if not row.flags.exists():
+            raise Conflict("Nobody has flagged this trajectory.")
+        text = require_reason(answer, "an answer")
+        return row.flag_answers.create(answered_by=person, text=text, answered_at=timezone.now())

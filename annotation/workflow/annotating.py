@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Subquery
@@ -51,8 +51,11 @@ from annotation.workflow.informed import STANDS, has_looked
 from annotation.workflow.training import refuse_practice_set, require_admitted
 
 ALREADY_SUBMITTED = "You have already submitted a label for this trajectory. Revise it instead."
+JUST_SUBMITTED = "You have just submitted a label for this trajectory. Undo that submit to change it."
 FIXED = "This label can no longer be revised."
 UNCHANGED = "This revision changes nothing. Change the label, or cancel the revision."
+PUT_OFF = timedelta(days=1)
+MOST_PUT_OFF = 5  # by a person in a submission: each blocks a slot for a day
 AHEAD_LEASE = timedelta(minutes=10)  # reserves the next trajectory for a person who is about to submit
 
 
@@ -127,9 +130,30 @@ def _assign(member: Membership, trajectory: Trajectory, held_for: timedelta | No
 
 
 def _renew_lease(assignment: Assignment) -> Assignment:
-    assignment.lease_expires_at = clock.now() + lease()
-    assignment.save(update_fields=["lease_expires_at"])
+    assignment.lease_expires_at, assignment.put_off_until = clock.now() + lease(), None
+    assignment.save(update_fields=["lease_expires_at", "put_off_until"])
     return assignment
+
+
+def put_off(person: Person, trajectory: Trajectory) -> Assignment:
+    """Keep the person's reservation for `PUT_OFF`, and offer other trajectories meanwhile; `hold_again` resumes it.
+
+    No event is recorded: only the end of the lease changes. Putting it off again before it is resumed adds no day.
+    """
+    with lock_trajectory(trajectory) as (row, submission):
+        require_member(person, submission, Role.ANNOTATOR)
+        require_unfrozen(submission)
+        assignment = require_assignment(person, row)
+        if assignment.is_submitted:
+            raise Conflict(ALREADY_SUBMITTED, LABEL_SUBMITTED)
+        if assignment.put_off_until is not None and assignment.put_off_until > clock.now():
+            return assignment
+        others = queue.find_put_off(person, submission).exclude(pk=assignment.pk).count()
+        if others >= MOST_PUT_OFF:
+            raise Conflict(f"You have put off {others} trajectories. Resume one of them first.")
+        assignment.put_off_until = assignment.lease_expires_at = clock.now() + PUT_OFF
+        assignment.save(update_fields=["lease_expires_at", "put_off_until"])
+        return assignment
 
 
 def hold_again(person: Person, trajectory: Trajectory) -> Assignment:
@@ -137,15 +161,17 @@ def hold_again(person: Person, trajectory: Trajectory) -> Assignment:
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
         require_unfrozen(submission)
-        assignment = row.assignments.filter(annotator=person).first() or _resume(member, row)
-        if assignment.lease_expires_at is None:
+        assignment = row.assignments.filter(annotator=person).first() or resume(member, row)
+        if assignment.is_submitted:
             raise Conflict("You have already submitted your label, so you need no reservation.", LABEL_SUBMITTED)
         return _renew_lease(assignment)
 
 
 def return_expired_leases(submission: Submission) -> int:
     """Return slots with expired leases to the queue, and return their number. Drafts stay."""
-    expired = Assignment.objects.filter(trajectory__submission=submission, lease_expires_at__lte=clock.now())
+    expired = Assignment.objects.filter(
+        trajectory__submission=submission, lease_expires_at__lte=clock.now(), submit_at__isnull=True
+    )
     if not expired.exists():
         return 0
     with transaction.atomic():
@@ -161,11 +187,19 @@ def return_expired_leases(submission: Submission) -> int:
         return returned
 
 
-def submit(person: Person, trajectory: Trajectory, content: LabelContent, flag_note: str | None = None) -> Label:
+def submit(
+    person: Person,
+    trajectory: Trajectory,
+    content: LabelContent,
+    flag_note: str | None = None,
+    *,
+    submitted_at: datetime | None = None,
+) -> Label:
     """Create the person's label. It needs an assignment; an expired lease is accepted while a slot is free.
 
     ``flag_note`` (None for no flag) adds a flag in the same transaction: later the trajectory might already be final.
     Submitting the same label again returns the stored one, because the first response may have been lost.
+    ``submitted_at``: the label was parked then, see `parking`.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -177,12 +211,14 @@ def submit(person: Person, trajectory: Trajectory, content: LabelContent, flag_n
         ):
             return label
         require_unfrozen(submission)
-        assignment = assignment or _resume(member, row)
+        assignment = assignment or resume(member, row)
         if assignment.lease_expires_at is None:
             raise Conflict(ALREADY_SUBMITTED, LABEL_SUBMITTED)
-        label = _write_label(assignment, content, revision=1, reason="")
-        assignment.lease_expires_at = None
-        assignment.save(update_fields=["lease_expires_at"])
+        if assignment.submit_at is not None and submitted_at is None:
+            raise Conflict(JUST_SUBMITTED, LABEL_SUBMITTED)
+        label = _write_label(assignment, content, revision=1, reason="", submitted_at=submitted_at)
+        assignment.lease_expires_at = assignment.put_off_until = assignment.submit_at = None
+        assignment.save(update_fields=["lease_expires_at", "put_off_until", "submit_at"])
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(member, "label_submitted", row, slot=assignment.slot, label=digest(label_facts(label)))
         if flag_note is not None:
@@ -202,7 +238,7 @@ def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason
         if latest is not None and unchanged and latest.revision > 1 and latest.revision_reason == reason.strip():
             return latest
         require_unfrozen(submission)
-        assignment = _require_assignment(person, row)
+        assignment = require_assignment(person, row)
         if latest is None:
             raise Conflict("You have no label to revise.")
         if has_looked(assignment):
@@ -254,8 +290,8 @@ def release(person: Person, trajectory: Trajectory, reason: str) -> None:
     """Decline an unlabelled trajectory; it is not offered to the person again, and the draft stays saved."""
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
-        assignment = _require_assignment(person, row)
-        if assignment.lease_expires_at is None:
+        assignment = require_assignment(person, row)
+        if assignment.is_submitted:
             raise Conflict("You have submitted a label, so you cannot decline this trajectory.")
         given = Release.objects.create(
             trajectory=row,
@@ -275,7 +311,7 @@ def flag(person: Person, trajectory: Trajectory, note: str) -> Flag:
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
         require_unfrozen(submission)
-        if has_looked(_require_assignment(person, row)):
+        if has_looked(require_assignment(person, row)):
             raise Conflict(f"{STANDS} It can no longer be flagged either.")
         return _flag(member, row, note)
 
@@ -291,7 +327,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
     return found
 
 
-def _resume(member: Membership, trajectory: Trajectory) -> Assignment:
+def resume(member: Membership, trajectory: Trajectory) -> Assignment:
     """Reserve a free slot for a person whose lease expired during their work; raise Conflict if there is none."""
     require_admitted(member.person, trajectory.submission)
     mine = {"trajectory": trajectory}
@@ -315,7 +351,7 @@ def _is_flagged(member: Membership, trajectory: Trajectory, note: str | None) ->
     return note is None or Flag.objects.filter(trajectory=trajectory, annotator=member.person).exists()
 
 
-def _require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
+def require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
     assignment = trajectory.assignments.filter(annotator=person).first()
     if assignment is None:
         raise Conflict(
@@ -324,11 +360,18 @@ def _require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
     return assignment
 
 
-def _write_label(assignment: Assignment, content: LabelContent, revision: int, reason: str) -> Label:
+def _write_label(
+    assignment: Assignment, content: LabelContent, revision: int, reason: str, submitted_at: datetime | None = None
+) -> Label:
     fields = require_complete(assignment.trajectory, content, Role.ANNOTATOR)
     fields |= load_measures(assignment.annotator_id, assignment.trajectory)
     label = Label.objects.create(
-        assignment=assignment, revision=revision, revision_reason=reason, created_at=timezone.now(), **fields
+        assignment=assignment,
+        revision=revision,
+        revision_reason=reason,
+        submitted_at=submitted_at,
+        created_at=timezone.now(),
+        **fields,
     )
     if content.attempt is not None:
         HumanAttempt.objects.create(label=label, **asdict(content.attempt))

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
@@ -16,10 +17,21 @@ from django.db.models import Count, Max, QuerySet
 from django.utils import timezone
 
 from annotation import sign_ins
-from annotation.models import ApiToken, Draft, Event, KeyPoint, Membership, Person, Phrase
+from annotation.models import (
+    ApiToken,
+    Comment,
+    Draft,
+    Event,
+    FlagAnswer,
+    KeyPoint,
+    Membership,
+    Person,
+    Phrase,
+    Question,
+)
 from annotation.models.events import append
 from annotation.models.people import lock_with_operators, references, referring
-from annotation.names import compile_names, find_ordinary_words, find_written_texts, has_name
+from annotation.names import compile_names, find_discussion, find_ordinary_words, find_written_texts, has_name
 from annotation.records import Problem
 from annotation.workflow.guards import Conflict, Incomplete, Role, lock_departure, record, record_for, require_reason
 
@@ -111,7 +123,7 @@ def _parts(person: Person) -> QuerySet[Membership]:
     Without submissions from bundles: they are closed, and their locks come after the locks of their samples.
     """
     parts = Membership.objects.filter(person=person, deactivated_at__isnull=True, submission__audited=False)
-    return parts.select_related("submission", "person").order_by("submission")
+    return parts.select_related("submission", "person").defer("submission__import_report").order_by("submission")
 
 
 def lock_account(person: Person) -> Person:
@@ -253,6 +265,7 @@ def find_named_places(person: Person) -> list[NamedPlaces]:
 def search_names(person: Person, earlier: Mapping[int, NameSearch] = MappingProxyType({})) -> dict[int, NameSearch]:
     """Search each submission for the person's names, but reuse an ``earlier`` search if its state is the same."""
     parts = Membership.objects.filter(person=person, submission__audited=False).select_related("submission")
+    parts = parts.defer("submission__import_report")
     states = _states(person, parts)
     return {
         part.submission_id: earlier[part.submission_id]
@@ -267,7 +280,8 @@ def list_places(searches: Mapping[int, NameSearch]) -> list[NamedPlaces]:
 
 
 def _states(person: Person, parts: QuerySet[Membership]) -> dict[int, tuple[Any, ...]]:
-    # Every written text has an event, except key points, which count once they are accepted.
+    # Every written text has an event, except comments, answers to flags, questions and key points; key points count
+    # once they are accepted.
     called = (person.username, person.first_name, person.last_name, person.email)
     events = Event.objects.filter(submission__in=parts.values("submission")).order_by()
     accepted = KeyPoint.objects.filter(
@@ -275,15 +289,30 @@ def _states(person: Person, parts: QuerySet[Membership]) -> dict[int, tuple[Any,
     ).order_by()
     ends = dict(events.values_list("submission").annotate(last=Max("sequence")))
     points = {each: rest for each, *rest in accepted.values_list("task__benchmark").annotate(Count("pk"), Max("pk"))}
+    comments = Comment.objects.filter(trajectory__submission__in=parts.values("submission")).order_by()
+    answers = FlagAnswer.objects.filter(trajectory__submission__in=parts.values("submission")).order_by()
+    answered = dict(answers.values_list("trajectory__submission").annotate(last=Max("pk")))
+    questions = Question.objects.filter(submission__in=parts.values("submission")).order_by()
+    written = dict(comments.values_list("trajectory__submission").annotate(last=Max("pk")))
+    asked = {
+        each: rest for each, *rest in questions.values_list("submission").annotate(Max("pk"), Count("answered_at"))
+    }
     return {
-        part.submission_id: (called, ends.get(part.submission_id), points.get(part.submission.benchmark_id))
+        part.submission_id: (
+            called,
+            ends.get(part.submission_id),
+            points.get(part.submission.benchmark_id),
+            written.get(part.submission_id),
+            asked.get(part.submission_id),
+            answered.get(part.submission_id),
+        )
         for part in parts
     }
 
 
 def _search(part: Membership, person: Person) -> NamedPlaces | None:
     names = compile_names([person], find_ordinary_words(part.submission))
-    texts = find_written_texts(part.submission)
+    texts = chain(find_written_texts(part.submission), find_discussion(part.submission))
     places = [place for place, written in texts if any(has_name(text, names) for text in written if text)]
     own = tuple(place for place in places if f" of {part.pseudonym} on " in place)
     others = tuple(place for place in places if place not in own)

@@ -6,18 +6,26 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Prefetch, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS
-from annotation.models import Adjudication, Benchmark, InformedRevision, KeyPoint, Label, SpotCheckDraw, Task
+from annotation.models import (
+    Adjudication,
+    Benchmark,
+    HumanAttempt,
+    InformedRevision,
+    KeyPoint,
+    Label,
+    SpotCheckDraw,
+    Task,
+)
 from annotation.models.events import instant
 
 _MEASURES = ("active_seconds", "steps_seen")
 
 
 def _decision_facts(decision: Label | Adjudication) -> dict[str, Any]:
-    findings = decision.findings.model._default_manager.select_related("key_point")
-    prefetch_related_objects([decision], Prefetch("findings", findings))  # no query if they are already fetched
+    prefetch_related_objects([decision], "findings")  # no query if they are already fetched
     declared = ADJUDICATION_FIELDS if isinstance(decision, Adjudication) else LABEL_FIELDS
     given = {name: (getattr(decision, name), field.always_recorded) for name, field in declared.items()}
     measures = {name: getattr(decision, name) for name in _MEASURES}
@@ -42,9 +50,18 @@ def label_facts(label: Label) -> dict[str, Any]:
         "slot": assignment.slot,
         "at": instant(label.created_at),
     }
+    if label.submitted_at is not None:
+        facts["submitted_at"] = instant(label.submitted_at)
     if assignment.trajectory.submission.asks_attempt:
         attempt = getattr(label, "attempt", None)  # no query if it is already fetched
-        facts["attempt"] = attempt and {name: getattr(attempt, name) for name in ATTEMPT_FIELDS}
+        facts["attempt"] = attempt and _attempt_facts(attempt)
+    return facts
+
+
+def _attempt_facts(attempt: HumanAttempt) -> dict[str, Any]:
+    facts = {name: getattr(attempt, name) for name in ATTEMPT_FIELDS}
+    if attempt.seconds is None:
+        del facts["seconds"]  # newer than attempts without it, which keep their digest
     return facts
 
 

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from annotation import clock, label_fields
 from annotation.completeness import Asked, missing
-from annotation.label_fields import ADJUDICATION_FIELDS, LABEL_FIELDS, LabelContent
+from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent
 from annotation.models import (
     Activity,
     Adjudication,
@@ -42,13 +42,17 @@ def lease() -> timedelta:
 def extend_lease(person: Person, trajectory: Trajectory) -> datetime | None:
     """Extend a running lease from now and return its end; None if it has expired or the label is submitted.
 
-    One conditional update needs no lock: it never sets a lease on a slot whose label was submitted meanwhile.
+    A later end stays, such as that of a trajectory that was put off; work on it at the end of its day resumes it. One
+    conditional update needs no lock: it never sets a lease on a slot whose label was submitted meanwhile.
     """
-    now = clock.now()
+    now, until = clock.now(), clock.now() + lease()
     running = Assignment.objects.filter(trajectory=trajectory, annotator=person, lease_expires_at__gt=now)
-    return now + lease() if running.update(lease_expires_at=now + lease()) else None
+    if running.filter(lease_expires_at__lte=until).update(lease_expires_at=until, put_off_until=None):
+        return until
+    return running.values_list("lease_expires_at", flat=True).first()
 
 
+TRY_LATER = "Try again in half a minute."
 LABEL_SUBMITTED = "label_submitted"  # `Conflict.code`: the person already has a label, maybe from another window
 
 
@@ -110,6 +114,8 @@ def lock_departure(submission: Submission, person: Person) -> tuple[Membership, 
     touched = Q(pk__in=held.values("trajectory")) | Q(pk__in=undecided.values("trajectory"))
     list(Trajectory.objects.filter(touched).order_by("pk").select_for_update(no_key=True, of=("self",)))
     leaving.submission, leaving.person = lock_submission(submission.pk), person
+    if any(assignment.submit_at is not None for assignment in held):
+        raise Conflict(f"{person} has just submitted a label, which can still be undone. {TRY_LATER}")
     return leaving, list(held), list(undecided)
 
 
@@ -135,7 +141,7 @@ def require_writable(submission: Submission) -> None:
 def require_unfrozen(submission: Submission) -> None:
     require_writable(submission)
     if submission.frozen_at is not None:
-        raise Conflict("The submission is frozen. Ask its maintainer to unfreeze it.")
+        raise Conflict("The submission is frozen. Ask its maintainer to undo the freeze.")
 
 
 LONGEST_NOTE = 2000  # characters of a reason or note, which the chain stores permanently
@@ -162,6 +168,7 @@ def asked_of(trajectory: Trajectory, role: Membership.Role = Role.ANNOTATOR) -> 
         key_points=tuple(key_points_of(trajectory).values_list("pk", flat=True)),
         steps=trajectory.steps.count(),
         attempt=role == Role.ANNOTATOR and trajectory.submission.asks_attempt,
+        process=trajectory.submission.process_labels,
         criterion=role == Role.ADJUDICATOR,
     )
 
@@ -175,9 +182,29 @@ def require_complete(trajectory: Trajectory, content: LabelContent, role: Member
         for f in content.findings
         if f.key_point not in asked.key_points
     ]
+    problems += _find_misplaced_boxes(trajectory, content)
     if problems:
         raise Incomplete(problems)
     return decision_fields(content, role)
+
+
+def _find_misplaced_boxes(trajectory: Trajectory, content: LabelContent) -> list[Problem]:
+    """Return a problem for each box without its key point, or outside the screenshot of its step."""
+    if not content.boxes:
+        return []
+    texts = {None, *key_points_of(trajectory).values_list("text", flat=True)}
+    at = trajectory.steps.filter(index__in={box.step for box in content.boxes})
+    sizes = {index: size for index, *size in at.values_list("index", "screenshot__width", "screenshot__height")}
+    problems = []
+    for box in content.boxes:
+        width, height = sizes.get(box.step) or (None, None)
+        if box.key_point not in texts:
+            message = f"The box at step {box.step} belongs to a key point that the task does not have. Remove it."
+            problems.append(Problem("box_unknown", message, "boxes"))
+        elif box.x + box.width > (width or 0) or box.y + box.height > (height or 0):
+            message = f"The box at step {box.step} is outside the screenshot. Draw it again."
+            problems.append(Problem("box_outside", message, "boxes"))
+    return problems
 
 
 def decision_fields(content: LabelContent, role: Membership.Role = Role.ANNOTATOR) -> dict[str, Any]:
@@ -193,7 +220,7 @@ def has_content(decision: Label | Adjudication, content: LabelContent) -> bool:
     findings = {(f.key_point_id, f.finding, f.step) for f in decision.findings.all()}
     given = {(f.key_point, f.finding and str(f.finding), f.step) for f in content.findings}
     attempt = getattr(decision, "attempt", None)
-    own = attempt and AttemptContent(attempt.steps, attempt.notes, attempt.link, attempt.path)
+    own = attempt and AttemptContent(**{name: getattr(attempt, name) for name in ATTEMPT_FIELDS})
     return (_plain(stored), findings, _plain(asdict(own or AttemptContent()))) == (
         _plain(fields),
         given,
@@ -211,7 +238,7 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
 def load_measures(person: Person | int, trajectory: Trajectory) -> dict[str, Any]:
     """Return active seconds and opened steps of the person; None if not measured."""
     activity = Activity.objects.filter(trajectory=trajectory, person=person).first()
-    if activity is None:
+    if activity is None or (activity.seconds == 0 and not activity.steps):  # as after a resumed adjudication
         return {"active_seconds": None, "steps_seen": None}
     return {"active_seconds": round(activity.seconds), "steps_seen": activity.steps}
 

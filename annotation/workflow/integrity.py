@@ -23,6 +23,7 @@ from annotation.models.events import digest, first_broken
 from annotation.records import Problem
 from annotation.workflow.facts import adjudication_facts, draw_facts, informed_facts, label_facts, shown_facts
 
+AT_ONCE = 2000  # rows whose findings are read in one query: databases limit the parameters
 OF_A_SLOT = ("label_submitted", "judgments_shown", "informed_decided")
 
 
@@ -31,7 +32,7 @@ def problems(submission: Submission) -> list[Problem]:
 
     Covers the data that decides a final verdict: labels and their annotators, adjudications, draws and their
     trajectories, flags, reopenings. Covers the second stage too, because it is exported. Known answers decide
-    nothing and are not compared. The number of queries does not grow with the submission.
+    nothing and are not compared. The number of queries grows by one for every `AT_ONCE` labels or adjudications.
     """
     events = list(Event.objects.filter(submission=submission))
     broken = first_broken(events)
@@ -56,17 +57,20 @@ def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
     labels = Label.objects.filter(assignment__trajectory__submission=submission).select_related(
         "assignment__trajectory__task", "assignment__trajectory__submission__agent", "attempt"
     )
+    labels = labels.defer("assignment__trajectory__submission__import_report")
     adjudications = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
     adjudications = adjudications.select_related("trajectory__task", "trajectory__submission__agent")
+    adjudications = adjudications.defer("trajectory__submission__import_report")
     draws = SpotCheckDraw.objects.filter(submission=submission)
     informed = list(_load_informed(submission).select_related("label__assignment__trajectory__task"))
     return {
         "label": {
             digest(label_facts(row)): f"Label {row} of {row.assignment}"
-            for row in labels.prefetch_related("findings__key_point")
+            for row in labels.prefetch_related("findings").iterator(AT_ONCE)
         },
         "adjudication": {
-            digest(adjudication_facts(row)): str(row) for row in adjudications.prefetch_related("findings__key_point")
+            digest(adjudication_facts(row)): str(row)
+            for row in adjudications.prefetch_related("findings").iterator(AT_ONCE)
         },
         "draw": {digest(draw_facts(row)): f"Spot-check {row}" for row in draws},
         "shown": {digest(shown_facts(row)): f"The disclosure for the {row}" for row in informed},

@@ -28,6 +28,7 @@ from annotation.records import Problem
 from annotation.workflow import integrity
 from annotation.workflow.facts import catalogue_facts
 from annotation.workflow.guards import (
+    TRY_LATER,
     Conflict,
     Incomplete,
     Role,
@@ -71,6 +72,10 @@ def freeze(person: Person, submission: Submission) -> Submission:
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
         trajectories = list(with_state(submission.trajectories.select_related("task")))
+        if Assignment.objects.filter(trajectory__submission=submission, submit_at__isnull=False).exists():
+            raise Conflict(f"A label was just submitted, and can still be undone. {TRY_LATER}")
+        if not trajectories:
+            raise Conflict("This submission has no trajectories, so it cannot be frozen. Import a complete package.")
         unfinished = [t for t in trajectories if t.state not in FINAL or t.adjudicating]
         if unfinished:
             first = unfinished[0]
@@ -218,7 +223,7 @@ def _return_all(member: Membership, leaving: Membership, held: list[Assignment],
 
 MOST_LABELS = 9
 # Settings of labels: fixed as soon as a trajectory is reserved.
-FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
+FIXED_BY_WORK = ("protocol_version", "required_labels", "process_labels", "practice")
 # The second stage does not change blind labels, so it can be switched on and off until the freeze.
 SETTINGS = (*FIXED_BY_WORK, "spot_check_rate", "practice_set", "pass_mark", "second_stage")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from annotation import training
@@ -84,10 +85,11 @@ def answer_practice(
     The answer that completes a round with enough right verdicts is recorded in the chain of the submission.
     """
     with transaction.atomic():
-        member = require_member(person, submission, Role.ANNOTATOR, lock=True)
+        require_member(person, submission, Role.ANNOTATOR, lock=True)
         rows = Trajectory.objects.select_for_update(no_key=True, of=("self",)).select_related("task", "submission")
         row = rows.get(pk=trajectory.pk)
-        submission = lock_submission(submission.pk)
+        locked = {pk: lock_submission(pk) for pk in sorted({submission.pk, *_find_others(person, row.submission_id)})}
+        submission = locked[submission.pk]
         require_unfrozen(submission)
         state = training.load_practice(person, submission)
         if row not in state.items:
@@ -106,11 +108,26 @@ def answer_practice(
             right=said["verdict"] == row.known_answer.verdict,
             answered_at=timezone.now(),
         )
-        after = training.load_practice(person, submission)
-        if (reached := after.reached_in) is not None and not after.recorded:
-            facts = {"round": reached, "right": after.right_in(reached), "of": len(after.items)}
-            record(submission, member, training.PASSED, **facts, pass_mark=after.mark)
+        # Answers count wherever the set must be passed, so each of these submissions records it.
+        for each in locked.values():
+            if each.pk == submission.pk or each.frozen_at is None:
+                _record_passed(person, each)
         return answer
+
+
+def _find_others(person: Person, practice_set: int) -> QuerySet[Any]:
+    """Return the unfrozen submissions whose annotators must pass the set, if the person is one of them."""
+    own = Membership.objects.filter(person=person, role=Role.ANNOTATOR, deactivated_at__isnull=True)
+    others = own.filter(submission__practice_set=practice_set, submission__frozen_at__isnull=True)
+    return others.values_list("submission", flat=True)
+
+
+def _record_passed(person: Person, submission: Submission) -> None:
+    member = Membership.objects.get(person=person, submission=submission)
+    after = training.load_practice(person, submission)
+    if (reached := after.reached_in) is not None and not after.recorded:
+        facts = {"round": reached, "right": after.right_in(reached), "of": len(after.items)}
+        record(submission, member, training.PASSED, **facts, pass_mark=after.mark)
 
 
 def _as_json(trajectory: Trajectory, content: LabelContent, role: Membership.Role) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
-from annotation import clock
+from annotation import clock, queue
 from annotation.models import Activity, Assignment, Draft, Membership, Person, Report, Trajectory
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
@@ -42,7 +43,8 @@ def save_draft(
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
         # Another window has submitted since, so this window is older than the label.
         is_older = not revising or (draft is None and version > 0)
-        if is_older and _has_submitted(person, trajectory):
+        submitted = queue.SUBMITTED if is_older else Q(submit_at__isnull=False)
+        if trajectory.assignments.filter(submitted, annotator=person).exists():
             raise Conflict("You have already submitted your label. Revise it instead.", LABEL_SUBMITTED)
         if draft is not None and draft.version != version and draft.content != content:
             raise StaleDraft(draft)
@@ -79,8 +81,8 @@ def record_activity(
         return extend_lease(person, trajectory) if seconds > 0 else _load_lease(person, trajectory)
 
 
-def _has_submitted(person: Person, trajectory: Trajectory) -> bool:
-    return trajectory.assignments.filter(annotator=person, lease_expires_at__isnull=True).exists()
+def has_submitted(person: Person, trajectory: Trajectory) -> bool:
+    return trajectory.assignments.filter(queue.SUBMITTED, annotator=person).exists()
 
 
 def _is_deciding(member: Membership, trajectory: Trajectory, revising: bool) -> bool:
@@ -88,7 +90,8 @@ def _is_deciding(member: Membership, trajectory: Trajectory, revising: bool) -> 
         return False
     if member.role == Role.ADJUDICATOR:
         return trajectory.adjudications.filter(adjudicator=member.person, decided_at__isnull=True).exists()
-    return _has_submitted(member.person, trajectory) == revising
+    submitted = Q(lease_expires_at__isnull=True) if revising else queue.SUBMITTED
+    return trajectory.assignments.filter(submitted, annotator=member.person).exists() == revising
 
 
 def _load_lease(person: Person, trajectory: Trajectory) -> datetime | None:

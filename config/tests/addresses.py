@@ -1,16 +1,31 @@
 """Every address that the resolver knows, filled in with the rows of a test, for tests that walk all of them."""
 
 import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from annotation.models import ApiToken, Attachment, KeyPoint, Person, Phrase, Report, Task, Trajectory, Upload
+from annotation.models import (
+    ApiToken,
+    Attachment,
+    Comment,
+    KeyPoint,
+    Person,
+    Phrase,
+    Question,
+    Report,
+    Trajectory,
+    Upload,
+)
 from evaluations.models import Audit
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompts import load_builtin
 
+Values = dict[str, Any]
 
-def patterns(resolver=None, prefix="", namespace=""):
+
+def patterns(resolver: Any = None, prefix: str = "", namespace: str = "") -> Iterator[tuple[str, str, URLPattern]]:
     for entry in (resolver or get_resolver()).url_patterns:
         if isinstance(entry, URLResolver):
             inner = f"{namespace}{entry.namespace}:" if entry.namespace else namespace
@@ -19,10 +34,10 @@ def patterns(resolver=None, prefix="", namespace=""):
             yield prefix + str(entry.pattern), namespace + (entry.name or ""), entry
 
 
-def build_arguments(rows):
+def build_arguments(rows: Sequence[Trajectory]) -> tuple[dict[str, list[Values]], Values]:
     """Return the values to walk with, by part of a route and by name: 40 queries for all routes together."""
-    submission = rows[0].submission_id
-    things = {
+    submission, slug = rows[0].submission_id, rows[0].submission.benchmark.slug
+    things: dict[str, list[Values]] = {
         "trajectories/<int:pk>/pages/": [
             {"pk": row.pk, "attachment_pk": Attachment.objects.filter(kind="cached_page").latest("pk").pk}
             for row in rows
@@ -33,13 +48,15 @@ def build_arguments(rows):
         "adjudicate/<int:pk>": [{"pk": submission}],
         "practice/<int:pk>": [{"pk": submission}],
         "tasks/<int:pk>/expectations": [
-            {"pk": Task.objects.first().pk, "expected": kind} for kind in ("network_checks", "rubric")
+            {"pk": rows[0].task_id, "expected": kind} for kind in ("network_checks", "rubric")
         ],
-        "tasks/<int:pk>": [{"pk": Task.objects.first().pk}],
-        "key-points/<int:pk>": [{"pk": KeyPoint.objects.last().pk}],
+        "tasks/<int:pk>": [{"pk": rows[0].task_id}],
+        "key-points/<int:pk>": [{"pk": KeyPoint.objects.latest("pk").pk}],
         "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
         "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
         "reports/<int:pk>": [{"pk": Report.objects.latest("pk").pk}],
+        "comments/<int:pk>": [{"pk": Comment.objects.latest("pk").pk}],
+        "questions/<int:pk>": [{"pk": Question.objects.latest("pk").pk}],
         "judges/<int:pk>": [{"pk": pk} for pk in Judge.objects.order_by("pk").values_list("pk", flat=True)[:4]],
         "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
         "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
@@ -47,19 +64,21 @@ def build_arguments(rows):
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [
-            {"slug": "shops", "external_id": rows[0].task.external_id, "expected": "network_checks"}
+            {"slug": slug, "external_id": rows[0].task.external_id, "expected": "network_checks"}
         ],
-        "<slug:slug>/tasks/<str:external_id>": [{"slug": "shops", "external_id": rows[0].task.external_id}],
-        "<slug:slug>": [{"slug": "shops"}],
+        "<slug:slug>/tasks/<str:external_id>": [{"slug": slug, "external_id": rows[0].task.external_id}],
+        "<slug:slug>": [{"slug": slug}],
     }
-    by_name = {
+    by_name: Values = {
         "step": 0,
+        "other": rows[1].pk,
         "number": 0,
         "kind": "thumbnail",
         "attachment_pk": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
         "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
         "person_pk": Person.objects.get(username="bob").pk,
         "export_format": "labels",
+        "part": "labels",
         "uidb64": "MQ",
         "token": "set-password",
         "object_id": "1",
@@ -74,18 +93,18 @@ def build_arguments(rows):
     return things, by_name
 
 
-def arguments(route, things, by_name):
+def arguments(route: str, things: dict[str, list[Values]], by_name: Values) -> list[Values]:
     wanted = set(re.findall(r"<(?:\w+:)?(\w+)>", route)) | set(re.findall(r"\(\?P<(\w+)>", route))
     if not wanted:
         return [{}]
-    bases = next((found for part, found in things.items() if part in route), [{}])
+    bases: list[Values] = next((found for part, found in things.items() if part in route), [{}])
     filled = [{**{key: by_name[key] for key in wanted if key in by_name}, **base} for base in bases]
     for values in filled:
         assert wanted <= set(values), f"addresses.py does not know how to walk {route}: missing {wanted}"
     return filled
 
 
-def addresses(rows):
+def addresses(rows: Sequence[Trajectory]) -> Iterator[tuple[str, str]]:
     things, by_name = build_arguments(rows)
     for route, name, _ in patterns():
         if not name or name.endswith(":"):

@@ -15,9 +15,10 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page
 
+from annotation import workflow
 from annotation.tests.in_browser import sign_in
 from config.tests.addresses import addresses
-from config.tests.test_independence import body, own_images, protocol  # noqa: F401 - fixtures
+from config.tests.test_independence import body, freeze, own_images, protocol  # noqa: F401 - fixtures
 from evaluations.tests import builders as finished
 from judges import disclosure
 
@@ -155,6 +156,29 @@ def test_no_page_has_a_barrier_traps_the_keyboard_or_breaks_a_short_word_on_a_ph
     assert unreached == {}
     assert broken == {}
     assert len(pages) >= {"alice": 8, "carol": 4, "mira": 10, "root": 0}[role]
+
+
+@pytest.mark.parametrize(("name", "view"), [("alice", "trajectory"), ("carol", "adjudication")])
+def test_the_comments_on_a_frozen_trajectory_have_no_barrier(
+    page: Page,
+    live_server: Any,
+    protocol: Any,  # noqa: F811 - the fixture
+    name: str,
+    view: str,
+) -> None:
+    submission, people, rows = protocol
+    freeze(submission, people, rows)
+    workflow.open_results(people["mira"], submission)
+    workflow.write_comment(people[name], rows[0], "Compare with step 1.", 2)
+    sign_in(page, live_server.url, name)
+    page.goto(live_server.url + reverse(view, args=[rows[0].pk]))
+    page.fill("#comment-text", "Step 0 shows it.")
+    page.fill("#comment-step", "1")
+    page.get_by_role("button", name="Add comment").click()
+    page.wait_for_url("**?step=1#comments")
+    assert page.locator("#comments li").count() == 4
+    assert barriers(page) == []
+    assert not_by_keyboard(page) == ""
 
 
 def barriers(page: Page) -> list[Any]:

@@ -13,11 +13,13 @@ from django.conf import settings
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation import screenshots, workflow
 from annotation.models import (
     ApiToken,
     Attachment,
+    Comment,
     KeyPoint,
     KnownAnswer,
     Label,
@@ -27,7 +29,7 @@ from annotation.models import (
     Trajectory,
     Upload,
 )
-from annotation.records import Finding
+from annotation.records import Finding, StepMark
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow.guards import join
@@ -47,6 +49,10 @@ NAMES = ("alice", "bob", "chen", "carol", "mira")
 # --- a submission in the middle of its protocol, in which every text says whose it is --------------------------------
 
 
+# How each person's marks on steps would be shown, in the form, in words or as data.
+PROCESS = {"alice": "wrong", "bob": "unnecessary", "chen": "side effect", "carol": "wrong"}
+
+
 def mark(name, what, trajectory=None):
     return f"MARK-{name}-{what}-{trajectory.position if trajectory else ''}-"
 
@@ -60,6 +66,7 @@ def content(name, trajectory, verdict):
         reasoning=mark(name, "reasoning", trajectory),
         exception_reason=mark(name, "exception", trajectory),
         findings=unmet,
+        process=(StepMark(2, PROCESS[name].replace(" ", "_")),) if name in PROCESS else (),
     )
 
 
@@ -76,7 +83,7 @@ def protocol(folder):
     """
     signing.active_key()  # which the first bundle that is fetched would make
     submission = testing.submission(folder, trajectories=4)
-    submission.spot_check_rate = 1.0
+    submission.spot_check_rate, submission.process_labels = 1.0, True
     submission.save()
     people = testing.cast(submission)
     rows = list(Trajectory.objects.order_by("position"))
@@ -91,6 +98,13 @@ def protocol(folder):
     workflow.revise(people["bob"], rows[1], revised, mark("bob", "revision", rows[1]))
     workflow.flag(people["bob"], rows[2], mark("bob", "flag", rows[2]))
     workflow.report(people["bob"], rows[1], Report.Kind.TASK_OUTDATED, mark("bob", "report", rows[1]))
+    answered = workflow.ask_question(people["chen"], submission, mark("chen", "question"))
+    workflow.answer_question(people["mira"], answered, mark("chen", "answer"), private=True)
+    workflow.ask_question(people["bob"], submission, mark("bob", "question"))
+    for name in ("chen", "bob"):  # as after a freeze that was undone
+        Comment.objects.create(
+            trajectory=rows[0], author=people[name], text=mark(name, "comment", rows[0]), written_at=timezone.now()
+        )
     workflow.draw_spot_checks(people["mira"], submission)
     workflow.claim_this(people["alice"], rows[0])
     workflow.save_draft(people["alice"], rows[0], {"reasoning": mark("alice", "draft", rows[0])}, 0)
@@ -206,12 +220,25 @@ def walk(people, rows, name, client=None, methods=("get", "post")):
 def forbidden_marks(name, said):
     """Marks of others in an answer, as the role of ``name`` may see them at this point of the protocol."""
     marks = {(who, what, where) for who, what, where in re.findall(r"MARK-(\w+)-(\w+)-(\d*)-", said)}
+    if name not in ("carol", "mira"):
+        marks |= {
+            (who, "process", "")
+            for who, words in PROCESS.items()
+            if words != PROCESS.get(name) and shows_process(words, said)
+        }
     if name == "carol":  # the dispute is hers to see; drafts, proposals, blind spot checks and judgments are not
-        hidden = {m for m in marks if m[0] == "judge" or m[1] in ("draft", "proposal")}
+        hidden = {m for m in marks if m[0] == "judge" or m[1] in ("draft", "proposal", "comment")}
         return hidden | {m for m in marks if m[0] != "carol" and m[2] != "0"}
-    if name == "mira":  # proposals, reports, judgments and what is expected are for the maintainer; labels when frozen
-        return {m for m in marks if m[1] not in ("proposal", "report") and m[0] not in ("known", "judge", "expected")}
+    if name == "mira":  # what was sent to her, judgments and what is expected are hers to see; labels when frozen
+        sent = ("proposal", "report", "question", "answer")
+        return {m for m in marks if m[1] not in sent and m[0] not in ("known", "judge", "expected")}
     return {m for m in marks if m[0] != name}
+
+
+def shows_process(words, said):
+    """Whether an answer shows marks on steps with these words; the desk and the settings name all kinds of marks."""
+    code = words.replace(" ", "_")
+    return re.search(rf'"mark": ?"{code}"|\b2 {words}\b|{words.capitalize()} at</span>|<td[^>]*>{words} <a', said)
 
 
 def forbidden_names(name, route, said):
@@ -258,7 +285,8 @@ def test_the_maintainer_is_shown_gold_items_judgments_and_expectations_and_no_la
         assert words in said
         assert forbidden_marks("carol", words) != set()
         assert forbidden_marks("alice", words) != set()
-    assert "Results on gold items" in body(client_of(people, "mira").get(reverse("gold", args=[submission.pk])))
+    known = body(client_of(people, "mira").get(reverse("gold", args=[submission.pk])))
+    assert "There are no gold items yet" not in known
 
 
 @pytest.mark.parametrize("name", ["alice", "bob", "mira", "dave"])
@@ -321,6 +349,7 @@ def test_the_walk_would_notice_a_leak(protocol):
     workflow.open_adjudication(people["carol"], rows[0])
     said = body(client_of(people, "carol").get(reverse("adjudication", args=[rows[0].pk])))
     assert forbidden_marks("alice", said) != set()
+    assert {("bob", "process", ""), ("chen", "process", "")} <= forbidden_marks("alice", said)
     assert forbidden_marks("carol", said) == set()
 
 

@@ -9,8 +9,8 @@ import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from annotation.formats.archive import open_package
 from annotation.formats.packages import read_trajectories
 from annotation.records import TrajectoryRecord
 from annotation.tests import testing
+from annotation.tests.in_browser import NATURAL_WIDTH, ON_THEIR_SHEETS, VIOLATIONS
 from config.celery import app
 
 pytestmark = pytest.mark.browser
@@ -37,27 +38,7 @@ CLAUDE = "GenericAgent-anthropic_claude-3.7-sonnet"
 EXPORTS = ("human-label", "labels", "trajectories-v2")
 ANNOTATORS = ("alice", "bob", "chen")
 VERDICT_KEYS = {0: "f", 1: "s", 2: "n"}
-FINDINGS = ("met", "unmet", "unclear")
-
-# Tells a broken picture from one that is drawn: the large one is an SVG image, whose copy has a size of its own.
-NATURAL_WIDTH = """async (shown) => {
-    await shown.decode();
-    const copy = new Image();
-    copy.src = shown.href.baseVal;
-    await copy.decode();
-    return copy.naturalWidth;
-}"""
-# For every thumbnail whether the sheet that it is cut out of reaches as far as its part.
-ON_THEIR_SHEETS = """(shown) => Promise.all(shown.map(async (svg) => {
-    const sheet = new Image();
-    sheet.src = svg.querySelector("image").href.baseVal;
-    await sheet.decode();
-    const { y, height } = svg.viewBox.baseVal;
-    return y + height <= sheet.naturalHeight;
-}))"""
-VIOLATIONS = """document.addEventListener("securitypolicyviolation", (event) => {
-    console.error(`policy violated: ${event.violatedDirective} ${event.blockedURI}`);
-});"""
+FINDING_KEYS = {"met": "h", "unmet": "Shift+H", "unclear": "q"}
 
 Arrive = Callable[[str], Page]
 
@@ -161,15 +142,10 @@ def listen(page: Page, name: str, complaints: list[str]) -> None:
     """Errors of scripts, violated policies, and answers that nobody in this story should get."""
     page.on("pageerror", lambda error: complaints.append(f"{name}: {error}"))
     page.on("console", lambda said: complaints.append(f"{name}: {said.text}") if said.type == "error" else None)
-    page.on(
-        "response",
-        lambda got: complaints.append(f"{name}: {got.status} {got.url}") if got.status > 399 else None,
-    )
+    page.on("response", lambda it: complaints.append(f"{name}: {it.status} {it.url}") if it.status > 399 else None)
 
 
-def worker() -> AbstractContextManager[Any]:
-    """A Celery worker in a thread, on the broker and the database of this test run."""
-    return start_worker(app, perform_ping_check=False)
+worker = partial(start_worker, app, perform_ping_check=False)  # in a thread, on the broker and database of this test
 
 
 def test_five_people_take_a_submission_from_its_tasks_to_verified_files(
@@ -191,8 +167,7 @@ def test_five_people_take_a_submission_from_its_tasks_to_verified_files(
     buttons = {name: mira.get_by_role("button", name=f"Download {name}") for name in EXPORTS}
     files = {name: downloaded(mira, button, tmp_path) for name, button in buttons.items()}
 
-    final = {task_id: verdicts[0] for task_id, verdicts in case.plan.items()}
-    final |= {case.disputed: case.ruling, drawn: blind_verdict}
+    final = {task: given[0] for task, given in case.plan.items()} | {case.disputed: case.ruling, drawn: blind_verdict}
     check_human_label(files["human-label"], case, final)
     check_labels(files["labels"], case, drawn, said)
     check_trajectories(files["trajectories-v2"], case)
@@ -226,12 +201,13 @@ def zipped(case: Case, target: Path) -> Path:
 
 
 def import_package(page: Page, case: Case, folder: Path) -> None:
-    """Upload, wait as the page does, read the report, and go to the submission."""
     page.get_by_role("link", name="Submissions").click()
     page.get_by_role("link", name="Upload a submission").click()
     page.get_by_label("Package").set_input_files(zipped(case, folder / "package.zip"))
     page.get_by_label("Agent").fill(case.agent)
+    page.get_by_label("Protocol version").select_option("1")
     page.get_by_role("combobox", name="Benchmark").select_option(label=case.benchmark)
+    page.get_by_label("Process labels").check()
     page.get_by_role("button", name="Upload and check").click()
     expect(page.locator("#upload")).to_contain_text("Waiting for a worker")
     with worker():
@@ -239,13 +215,12 @@ def import_package(page: Page, case: Case, folder: Path) -> None:
 
     report = json.loads(downloaded(page, page.get_by_role("link", name="Download the report"), folder).read_text())
     assert (sorted(report["accepted"]), report["rejected"]) == (sorted(case.plan), [])
-    page.get_by_role("link", name=f"{len(case.plan)} accepted").click()
-    for task_id in case.plan:
-        expect(page.get_by_role("group").filter(has_text=task_id)).to_be_visible()
+    expect(page.locator(".figures div", has_text="Imported").locator("dd")).to_have_text(str(len(case.plan)))
     page.locator(".outcome a").first.click()
-    expect(page.locator(".big")).to_have_text(f"0 of {3 * len(case.plan)} labels")
-    expect(page.get_by_role("cell", name="open", exact=True)).to_have_count(3 * len(case.plan))
+    expect(page.get_by_text(f"0 of {3 * len(case.plan)} labels")).to_be_visible()
     expect(page.locator("#export-check")).to_contain_text("labels_missing")
+    page.get_by_role("link", name="Tasks", exact=True).click()
+    expect(page.get_by_role("cell", name="open", exact=True)).to_have_count(3 * len(case.plan))
 
 
 def add_people(page: Page) -> dict[str, str]:
@@ -285,6 +260,8 @@ def label_everything(page: Page, name: str, case: Case) -> dict[str, str]:
         if name == "bob" and len(said) == 2:
             find_the_draft_after_a_reload(page, case.plan[task_id][1], said[task_id])
         assert [text for text in others if text in page.content()] == []
+        if name == "alice" and len(said) == 1:
+            undo_the_submit(page, case.plan[task_id][0], said[task_id])
         page.keyboard.press("Control+Enter")
         expect(page.locator(".messages")).to_contain_text(f"Label submitted: {text}")
     expect(page.locator(".messages")).to_contain_text("Your queue is empty.")
@@ -309,7 +286,7 @@ def walk_to_the_end(page: Page) -> None:
     last = int(page.locator("#stage").get_attribute("data-last") or 0)
     for step in range(last + 1):
         page.locator(f"#stage[data-index='{step}']").wait_for()
-        expect(page.locator("#step .action")).not_to_be_empty()
+        expect(page.locator("#step .did")).not_to_be_empty()
         assert page.locator("#stage image").evaluate(NATURAL_WIDTH) > 0
         page.keyboard.press("ArrowRight")
     thumbnails = page.locator("#strip .thumb svg")
@@ -326,10 +303,11 @@ def findings_for(page: Page, verdict: int) -> list[str]:
 def fill_with_keys(page: Page, verdict: int, reasoning: str) -> None:
     for number, finding in enumerate(findings_for(page, verdict), start=1):
         page.keyboard.press(str(number))
-        page.keyboard.press("Space")
-        for _ in range(FINDINGS.index(finding)):
-            page.keyboard.press("ArrowDown")
-        page.keyboard.press("h")
+        page.keyboard.press(FINDING_KEYS[finding])
+    if findings_for(page, verdict):
+        page.keyboard.press("Shift+B")  # a box around the proof of the last one
+        page.keyboard.press("Enter")
+    page.keyboard.press("i")  # the last step was unnecessary; where that is in the form already: it was right
     page.keyboard.press("x" if verdict == 0 else VERDICT_KEYS[verdict])
     page.keyboard.press("r")
     page.keyboard.type(reasoning)
@@ -352,6 +330,17 @@ def choose_why(page: Page, verdict: int) -> None:
         page.get_by_label("Failure type").select_option(label="Filter not applied")
     if verdict == 2:
         page.get_by_label("Cause").select_option(label="Task outdated")
+
+
+def undo_the_submit(page: Page, verdict: int, reasoning: str) -> None:
+    settings.UNDO_SECONDS = 3600  # tests submit at once
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".messages")).to_contain_text("Label submitted")
+    settings.UNDO_SECONDS = 0
+    expect(page.locator("html")).to_have_class(re.compile("scripted"))
+    page.keyboard.press("u")
+    expect(page.locator(".messages")).to_contain_text("Submit undone.")
+    find_the_draft_after_a_reload(page, verdict, reasoning)
 
 
 def find_the_draft_after_a_reload(page: Page, verdict: int, reasoning: str) -> None:
@@ -382,12 +371,12 @@ def settle_the_dispute(page: Page, case: Case, said: dict[str, dict[str, str]], 
     table = page.get_by_role("region", name="Labels side by side")
     names = [pseudonyms[name] for name in ANNOTATORS]
     assert [text.split()[0] for text in table.locator("thead th").all_inner_texts()] == names
-    shown = table.get_by_role("row", name=re.compile("^Verdict")).locator("td").all_inner_texts()
     words = [("Failure", "Success", "Not executable")[verdict] for verdict in case.plan[case.disputed]]
-    assert [re.split(r"\(differs\)|\ntake", text)[0].strip() for text in shown] == words
+    assert table.locator("thead .verdict").all_inner_texts() == words
     for name in ANNOTATORS:
-        expect(page.locator(".reasons")).to_contain_text(said[name][case.disputed])
+        expect(table.get_by_role("row", name=re.compile("^Reasoning"))).to_contain_text(said[name][case.disputed])
         assert f"{name}@" not in page.content()
+    expect(page.locator("#strip .marked")).to_have_text("– unnecessary")  # as two of three say
     decide(page, case.disputed, case.ruling)  # and next: nothing is left
     expect(page.get_by_text("Your queue is empty.")).to_be_visible()
 
@@ -429,15 +418,20 @@ def settle_the_spot_check(page: Page, case: Case, said: dict[str, dict[str, str]
 
 
 def freeze(page: Page, case: Case) -> None:
-    page.get_by_role("link", name="Progress").click()
-    everything = 3 * len(case.plan)
-    expect(page.locator(".big")).to_have_text(f"{everything} of {everything} labels")
+    page.get_by_role("link", name="Path", exact=True).click()
+    expect(page.get_by_text(f"{(total := 3 * len(case.plan))} of {total} labels")).to_be_visible()
     expect(page.get_by_text(f"{len(case.plan)} of {len(case.plan)} trajectories have a final verdict.")).to_be_visible()
     expect(page.locator("#export-check")).to_contain_text("not_frozen")
     page.get_by_role("button", name="Freeze").click()
     expect(page.locator(".messages")).to_have_text("Submission frozen.")
     expect(page.locator("#export-check")).to_contain_text("Nothing is missing for the export.")
-    page.get_by_role("link", name="Export", exact=True).click()
+    page.get_by_role("link", name="Create the files for sending").click()
+    (create := page.get_by_role("button", name="Create the three files")).click()
+    with worker():
+        page.get_by_label("Create even if texts name members").check(timeout=60_000)
+        create.click()
+        expect(page.locator(".files .chip.ok")).to_have_count(3, timeout=60_000)
+    page.goto(page.url.replace("/send", "/export"))
 
 
 def downloaded(page: Page, opener: Locator, folder: Path) -> Path:
@@ -476,6 +470,10 @@ def check_labels(file: Path, case: Case, drawn: str, said: dict[str, dict[str, s
         for task_id, verdicts in case.plan.items()
         for name, verdict in zip(ANNOTATORS, verdicts, strict=True)
     }
+    keyboard = [line for line in lines if line["type"] == "label" and line["reasoning"] in said["alice"].values()]
+    assert [len(line["boxes"]) == min(len(line["findings"]), 1) for line in keyboard] == [True] * len(case.plan)
+    marks = [line["reasoning"].split()[0] for line in lines for _ in line.get("process", [])]
+    assert sorted(marks) == sorted(["Alice", "Chen"] * len(case.plan) + ["Carol"])  # hers in the blind decision
     decisions = {line["task_id"]: line["blind"] for line in lines if line["type"] == "adjudication"}
     assert decisions == {case.disputed: False, drawn: True}
 

@@ -15,7 +15,17 @@ from evaluations.agreement import people
 from evaluations.agreement.decisions import adjudications, count_opinions
 from evaluations.agreement.groups import CHOSEN_BY_LABELS, GROUPS, overall_and_groups
 from evaluations.agreement.people import MOST_PAIRS
-from evaluations.agreement.results import REASONS, Adjudications, Agreement, Annotator, Group, Informed, Pair
+from evaluations.agreement.process import agree_on_process
+from evaluations.agreement.results import (
+    REASONS,
+    Adjudications,
+    Agreement,
+    Annotator,
+    Group,
+    Informed,
+    Pair,
+    ProcessAgreement,
+)
 from evaluations.cases import Case, Rules
 from evaluations.statistics import Measure
 
@@ -39,6 +49,7 @@ def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -
         first_against_second=people.listed_pair(labelled),
         pairs_left_out=left_out,
         informed=count_opinions(labelled),
+        process=agree_on_process(labelled),
     )
     return _rounded(found) if rules is Rules.PUBLISHED else found
 

@@ -161,6 +161,31 @@ class Informed:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessPair:
+    """Two annotators on the steps of the trajectories that both labelled."""
+
+    first: str
+    second: str
+    steps: int
+    raw_agreement: Measure
+    alpha: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessAgreement:
+    """Agreement on process labels, step by step: right, wrong, unnecessary or side effect."""
+
+    trajectories: Annotated[int, "Trajectories with a label, of submissions that ask for process labels."]
+    steps: Annotated[int, "Steps with labels of two annotators or more."]
+    marked: Annotated[int, "Of these, steps that at least one annotator marked."]
+    labels: Annotated[dict[str, int], "Labels of these steps by kind; unmarked steps are right."]
+    unanimous: Annotated[Measure, "Share of these steps to which all annotators give the same label."]
+    raw_agreement: Annotated[Measure, "How often two labels of a step agree."]
+    alpha: Annotated[Measure, "Krippendorff's, for the four kinds of labels."]
+    pairs: Annotated[list[ProcessPair], "Every two annotators, those with the most steps first; at most 500."]
+
+
+@dataclass(frozen=True, slots=True)
 class Agreement:
     """Agreement of people on blind labels, as printed by `agreement --json`."""
 
@@ -176,12 +201,14 @@ class Agreement:
     first_against_second: Annotated[Pair | None, "First against second listed imported label."] = None
     pairs_left_out: Annotated[int, "Pairs beyond the first 500."] = 0
     informed: Annotated[Informed | None, "Null if no annotator was shown judgments."] = None
+    process: Annotated[ProcessAgreement | None, "Missing if no submission asks for process labels."] = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95 %."""
         overall = self.overall.as_json()
         del overall["name"]
-        return {"figures_version": FIGURES_VERSION, **overall, **fields_to_json(self, without=("overall",))}
+        without = ("overall",) if self.process is not None else ("overall", "process")
+        return {"figures_version": FIGURES_VERSION, **overall, **fields_to_json(self, without=without)}
 
 
 def _raw_json(raw: Measure) -> dict[str, Any]:

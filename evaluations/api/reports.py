@@ -10,7 +10,6 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from annotation import access as people_access
 from annotation.api.base import Request, View
 from annotation.api_tokens import Scope
 from annotation.models import Benchmark, Submission
@@ -76,9 +75,14 @@ class Report(View):
         return Filters(**chosen, rules=rules)
 
     def frozen(self, what: str) -> Submission:
-        """Return the submission, for maintainers only after the freeze; before it, a Conflict with an explanation."""
+        """Return the submission of its readers after the freeze; before it, a Conflict with an explanation."""
         submission = access.reported_for(self.request.user, self.kwargs["pk"])
-        if not people_access.may_see_all_labels(self.request.user, submission):
+        if submission.frozen_at is None and submission.audited:  # the freeze is the submitter's, not ours
+            raise Conflict(
+                f"The {what} cannot be read: the submission was not frozen when its bundle was exported. "
+                "Ask the submitter for a bundle of the frozen submission."
+            )
+        if submission.frozen_at is None:
             raise Conflict(
                 f"The {what} can be read once the submission is frozen, because people work independently until then."
             )

@@ -13,7 +13,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotation.records import Verdict
-from evaluations.agreement.results import Agreement, Group, Pair
+from evaluations.agreement.results import Agreement, Group, Pair, ProcessAgreement
 from evaluations.comparison.attempts import ATTEMPTS, Attempts
 from evaluations.comparison.judges import Judges, Judging
 from evaluations.comparison.results import CELLS, STATUS_NOT_STATED, Average, Comparison, Costs, Row, Standing, Versus
@@ -136,7 +136,15 @@ def _group() -> Fields:
 SERIALIZERS[Pair] = serializer_of(Pair, {"n": Count(), **_raw()}, without={"raw_agreement"})
 SERIALIZERS[Group] = _serializer("NamedGroup", Group.__doc__ or "", {"name": serializers.CharField()} | _group())
 AgreementSerializer = serializer_of(
-    Agreement, {"figures_version": Count(help_text="The version of the formulas: 2."), **_group()}, without={"overall"}
+    Agreement,
+    {
+        "figures_version": Count(help_text="The version of the formulas: 2."),
+        **_group(),
+        "process": _nested(ProcessAgreement)(
+            required=False, help_text="Missing if no submission asks for process labels."
+        ),
+    },
+    without={"overall"},
 )
 
 

@@ -159,6 +159,7 @@ def _sample(audited: Submission, chosen: list[str]) -> Submission:
         attempt=earlier.aggregate(last=Max("attempt"))["last"] + 1,
         digest=digest(sorted(taken.items())),
         protocol_version=audited.protocol_version,
+        process_labels=audited.process_labels,
         required_labels=min(max(audited.required_labels, MINIMUM_LABELS), MOST_LABELS),
         spot_check_rate=max(audited.spot_check_rate, LEAST_SPOT_CHECKS),
         sample_of=audited,

@@ -224,6 +224,7 @@ def _submission(opening: _Opening) -> Submission:
         import_report=opening.bundle.import_report,
         frozen_at=parse_time(stated["frozen_at"]),
         opened_at=parse_time(stated["opened_at"]),
+        process_labels=stated.get("process_labels", False),
         **{name: stated[name] for name in SUBMISSION_COLUMNS},
     )
     submission.created_at = parse_time(stated["created_at"])

@@ -40,7 +40,13 @@ def write_labels(context: ImportContext, lines: list[Document]) -> dict[LabelKey
         elif key in labels:
             problem = "it occurs twice"
         if context.rejections.accept(place, problem):
-            labels[key] = Label(assignment=assignment, created_at=parse_time(facts["at"]), **_columns(facts))
+            submitted = parse_time(facts["submitted_at"]) if "submitted_at" in facts else None
+            labels[key] = Label(
+                assignment=assignment,
+                created_at=parse_time(facts["at"]),
+                submitted_at=submitted,
+                **_columns(facts),
+            )
     Label.objects.bulk_create(labels.values(), batch_size=BATCH)
     _write_parts(context, lines, labels)
     return labels

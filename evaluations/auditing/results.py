@@ -156,6 +156,12 @@ def list_checks(audit: Audit) -> list[BundleCheck]:
     return [BundleCheck(row, names.get(row.checked_by_id, RUNS_IT)) for row in rows]
 
 
+def find_freeze(audit: Audit) -> int | None:
+    """Return the number of the event of the last freeze; None if the bundle is of an unfrozen submission."""
+    freezes = audit.submission.events.filter(kind="frozen").order_by("-sequence")
+    return freezes.values_list("sequence", flat=True).first() if audit.submission.frozen_at else None
+
+
 def load_pseudonyms(audit: Audit) -> dict[int, str]:
     return dict(audit.submission.memberships.values_list("person_id", "pseudonym"))
 

@@ -5,10 +5,12 @@ other, `standings` ranks the agents, and `attempts` combines the attempts of eac
 are not tests, or from an import.
 """
 
+from evaluations.comparison.agent_pairs import COMPARED, Group, PairedCounts, TaskPair, count_groups, match_tasks
 from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.evidence import cited_steps
 from evaluations.comparison.judges import compare, differences
 from evaluations.comparison.judgments import find_judgments, link_trajectories, list_judges
+from evaluations.comparison.places import places
 from evaluations.comparison.results import (
     GROUPS,
     Average,

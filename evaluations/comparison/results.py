@@ -290,6 +290,9 @@ class Rates:
     over_all: Measure
     without_2: Measure
 
+    def under(self, rule: Label2) -> Measure:
+        return self.without_2 if rule is Label2.EXCLUDED else self.over_all
+
 
 @dataclass(frozen=True, slots=True)
 class Standing(Rates):

@@ -139,7 +139,7 @@ def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 NOT_STATED = "status_not_stated"
-LEFT_OUT = ("scope", "groups", "informed")  # keys of `agreement --json`
+LEFT_OUT = ("scope", "groups", "informed", "process")  # keys of `agreement --json`
 HINTS = ("competence", "trust")  # estimates for QA; they cannot be recomputed without NumPy
 
 

@@ -1,7 +1,8 @@
 """Documents of labels with their reasons, and of all other records that a verdict depends on.
 
 Facts are those of `annotation.workflow.facts`, whose digests are in the events. ``people`` is the pseudonym of each
-member by primary key: documents contain nothing else about a person. Every function runs a fixed number of queries.
+member by primary key: documents contain nothing else about a person. Queries grow by
+one for every `AT_ONCE` rows.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from annotation.workflow.facts import adjudication_facts, draw_facts, informed_f
 from evaluations.naming import natural
 from evaluations.verifier.documents import Document
 
+AT_ONCE = 2000  # rows whose findings are read in one query: databases limit the parameters
 Pseudonyms = dict[int, str]
 PARTS = (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR, Membership.Role.MAINTAINER)
 COLUMNS: dict[type, tuple[str, ...]] = {  # columns that a bundle copies; `auditing.history` reads them
@@ -73,6 +75,7 @@ def pseudonyms(submission: Submission) -> Pseudonyms:
 def labels(submission: Submission, people: Pseudonyms) -> list[Document]:
     rows = Label.objects.filter(assignment__trajectory__submission=submission)
     rows = rows.select_related("assignment__trajectory__task", "assignment__trajectory__submission", "attempt")
+    rows = rows.defer("assignment__trajectory__submission__import_report")
     rows = rows.order_by("assignment__trajectory__position", "assignment__slot", "revision")
     return [
         {
@@ -80,7 +83,7 @@ def labels(submission: Submission, people: Pseudonyms) -> list[Document]:
             "claimed_at": instant(row.assignment.claimed_at),
             "facts": label_facts(row),
         }
-        for row in rows.prefetch_related("findings__key_point")
+        for row in rows.prefetch_related("findings").iterator(AT_ONCE)
     ]
 
 
@@ -101,7 +104,7 @@ def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
     """Return the decided ones. Labels cannot change once one is opened, so the current labels were decided about."""
     said = _load_verdicts(submission, people)
     rows = _of(Adjudication, submission).filter(decided_at__isnull=False)
-    rows = rows.select_related("trajectory__task").prefetch_related("findings__key_point")
+    rows = rows.select_related("trajectory__task").prefetch_related("findings")
     return [
         {
             "adjudicator": people[row.adjudicator_id],
@@ -109,7 +112,7 @@ def adjudications(submission: Submission, people: Pseudonyms) -> list[Document]:
             "facts": adjudication_facts(row),
             **_changed(said[row.trajectory_id], row.verdict),
         }
-        for row in rows.order_by("trajectory__position", "revision")
+        for row in rows.order_by("trajectory__position", "revision").iterator(AT_ONCE)
     ]
 
 

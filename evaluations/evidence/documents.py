@@ -98,6 +98,7 @@ def _submission(submission: Submission, events: list[Document], number: int, mis
         "benchmark_name": submission.benchmark.name,
         "agent": submission.agent.name,
         **{name: getattr(submission, name) for name in SUBMISSION_COLUMNS},
+        **({"process_labels": True} if submission.process_labels else {}),
         "next_seed": submission.next_seed,
         "practice_set": None if practice_set is None else f"{practice_set.benchmark.slug}: {practice_set}",
         "created_at": instant(submission.created_at),

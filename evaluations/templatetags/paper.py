@@ -90,18 +90,19 @@ def _cell_width(cell: Cell) -> float:
 
 
 LONGEST = 24  # rows
+LONGEST_WITH_FILE = 4  # rows of a table that is also a CSV file
 
 register = template.Library()
 register.filter("visible", visible, is_safe=False)
 
 
 @register.filter
-def on_paper(table: Table) -> list[Block]:
+def on_paper(table: Table, csv: str = "") -> list[Block]:
     """Return the parts of a table wider than paper; empty if it fits, or is longer than a page.
 
-    Longer tables are available as CSV: printed twice, they would make the page large and fill dozens of sheets.
+    A longer table would make the page large and fill dozens of sheets. ``csv`` is the address of its file, if any.
     """
-    if len(table.rows) > LONGEST:
+    if len(table.rows) > (LONGEST_WITH_FILE if csv else LONGEST):
         return []
     parts = blocks(table)
     return parts if len(parts) > 1 else []

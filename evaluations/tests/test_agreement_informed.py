@@ -25,7 +25,7 @@ from evaluations.evidence import bundle as figures
 from evaluations.evidence.documents import documents
 from evaluations.verifier.figures import agreement_finding
 from evaluations.verifier.findings import Result
-from evaluations.views.agreement import MOST_REASONS, shown
+from evaluations.views.agreement import MOST_ROWS, shown
 
 F, S, N = Verdict
 People = dict[str, Person]
@@ -160,12 +160,12 @@ def test_page_has_no_section_of_opinions_when_there_are_none(frozen: Submission,
 
 
 def test_page_shows_the_first_reasons_only_when_there_are_many() -> None:
-    found = agreement([case(number, S, (F,), F, "Yes.") for number in range(MOST_REASONS + 1)], "")
+    found = agreement([case(number, S, (F,), F, "Yes.") for number in range(MOST_ROWS + 1)], "")
     tables = agreement_tables.tables(found)
-    assert len(tables[-1].rows) == MOST_REASONS + 1
+    assert len(tables[-1].rows) == MOST_ROWS + 1
     on_page = shown(found, tables)["tables"]["informed_reasons"]
-    assert len(on_page.rows) == MOST_REASONS
-    assert "The first 200 of 201 opinions" in on_page.note
+    assert len(on_page.rows) == MOST_ROWS
+    assert f"The first {MOST_ROWS} of {MOST_ROWS + 1} rows" in on_page.note
 
 
 def test_command_and_api_give_the_opinions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.tests.test_api_submissions import get, problem
 from evaluations.api import shapes
+from evaluations.tests.audited import audit_of
 from judges.models import Judgment
 from judges.tests import rows as judged
 
@@ -118,6 +120,16 @@ def test_before_the_freeze_there_is_nothing_but_the_reason(submission: Submissio
 
     assert set(body) == {"type", "title", "status", "detail"}
     assert f"The {what} can be read once the submission is frozen" in body["detail"]
+
+
+@pytest.mark.parametrize("what", OF_SUBMISSION)
+def test_auditor_of_a_bundle_from_before_the_freeze_is_told_so(
+    submission: Submission, tmp_path: Path, what: str
+) -> None:
+    audit = audit_of(submission, tmp_path, partial=True)
+    body = problem(get(audit.opened_by, f"/submissions/{audit.submission_id}/{what}", judge="strict"), 409)
+
+    assert f"The {what} cannot be read: the submission was not frozen when its bundle was exported." in body["detail"]
 
 
 def test_a_benchmark_counts_no_submission_that_is_not_frozen(submission: Submission, people: People) -> None:

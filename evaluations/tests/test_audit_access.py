@@ -26,7 +26,7 @@ from evaluations.tests.audited import add_people, auditor, client_of, relabel
 from judges import defining, runs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
-READ = ("submission", "quality", "reports", "events", "agreement", "comparison", "printable-report")
+READ = ("submission-tasks", "quality", "reports", "events", "agreement", "comparison", "printable-report")
 API = ("api-submission", "api-labels", "api-adjudications", "api-verdicts", "api-reports", "api-trajectories")
 HIDDEN = (
     "people",
@@ -82,7 +82,7 @@ def test_pages_for_those_who_act_are_closed_to_auditors(audit: Audit) -> None:
 
 
 def test_another_maintainer_of_the_instance_does_not_learn_that_it_is_there(audit: Audit) -> None:
-    every = (*READ, *API, *HIDDEN)
+    every = ("submission", *READ, *API, *HIDDEN)
 
     assert statuses(auditor("bea"), every, audit.submission_id) == dict.fromkeys(every, 404)
     assert statuses(auditor("bea"), DESK, audit.pk) == dict.fromkeys(DESK, 404)

@@ -192,8 +192,8 @@ def test_who_reads_the_audit_and_opens_no_bundles_is_refused_and_not_asked_to(
     actions.add_auditor(auditor(), audit, rita)
 
     assert client_of(rita).post(reverse("open-audit"), {"bundle": uploaded(bundles["files"])}).status_code == 403
-    assert "send the same bundle again" not in pages(client_of(rita), audit)[0]
-    assert "send the same bundle again" in pages(client_of(auditor()), audit)[0]
+    assert "upload the same bundle again" not in pages(client_of(rita), audit)[0]
+    assert "upload the same bundle again" in pages(client_of(auditor()), audit)[0]
 
 
 def test_who_runs_the_instance_is_named_so(amy: Client, audit: Audit, bundles: dict[str, Path]) -> None:

@@ -17,7 +17,7 @@ from django.urls import reverse
 from annotation import screenshots, workflow
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Event, Membership, Person, Screenshot, Submission
-from annotation.records import AttemptContent
+from annotation.records import AttemptContent, StepMark
 from annotation.tests import testing
 from annotation.workflow import Incomplete, integrity
 from evaluations import cases, exports_labels, exports_v2
@@ -117,12 +117,16 @@ def assert_judged_alike(audit: Audit, stated: dict[str, Any], told_of_judges: tu
 def test_own_attempts_and_the_second_stage_come_along(
     submission: Submission, people: dict[str, Person], tmp_path: Path
 ) -> None:
-    workflow.configure(people["mira"], submission, protocol_version=2, second_stage=True)
-    attempt = AttemptContent(steps=4, notes="By the filter.", link="https://shop.example/", path="longer")
+    workflow.configure(people["mira"], submission, protocol_version=2, second_stage=True, process_labels=True)
+    attempt = AttemptContent(steps=4, notes="By the filter.", link="https://shop.example/", path="longer", seconds=95)
+    boxes = (testing.box("at least 16 GB", 1), testing.box(None, 1))
+    marks = (StepMark(0, "unnecessary"),)
     for name in ("alice", "bob", "chen"):
         while (held := workflow.claim(people[name], submission)) is not None:
             said = testing.content(held.trajectory, 0, attempt=attempt, further_failure_types=("loop",))
-            workflow.submit(people[name], held.trajectory, replace(said, evidence_missing=(2,)))
+            workflow.submit(
+                people[name], held.trajectory, replace(said, evidence_missing=(2,), boxes=boxes, process=marks)
+            )
     row = submission.trajectories.get(position=0)
     judgments = [{"judge": "strict@1", "fingerprint": "f", "judgment": 1, "verdict": 1}]
     workflow.show_judgments(people["alice"], row, judgments)

@@ -67,6 +67,19 @@ def statuses(person: Person, asked: list[str]) -> dict[str, int]:
     return {address: client.get(address).status_code for address in asked}
 
 
+def test_who_labels_the_sample_finds_the_original_on_no_page_of_their_own(audit: Audit, frozen: Submission) -> None:
+    sample = actions.draw(audit, auditor(), 2)
+    people = add_people(sample)
+    made_maintainer(people["erin"], frozen)
+    client = Client()
+    client.force_login(people["erin"])
+
+    shown = client.get(reverse("home"))
+    works = [work.membership.submission for work in (*shown.context["waiting"], *shown.context["resting"])]
+    assert works == [sample]
+    assert client.get(reverse("start")).url == reverse("work", args=[sample.pk])
+
+
 @pytest.mark.parametrize("right", [made_superuser, made_maintainer])
 @pytest.mark.parametrize("name", ["erin", "hugo"])
 def test_who_labels_the_sample_sees_nothing_of_the_original(

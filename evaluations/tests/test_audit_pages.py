@@ -66,6 +66,19 @@ def test_a_bundle_is_opened_on_the_page(amy: Client, frozen: Submission, tmp_pat
     assert "careful.evidence.zip" in text(amy.get(reverse("audits")))
 
 
+def test_imported_submission_has_its_tasks_and_record_but_no_path(amy: Client, audit: Audit) -> None:
+    tasks = reverse("submission-tasks", args=[audit.submission_id])
+    assert amy.get(reverse("submission", args=[audit.submission_id]))["Location"] == tasks
+
+    page = text(amy.get(tasks))
+    last = audit.submission.events.order_by("-sequence").first()
+    assert last is not None
+    for shown in ("Frozen 20", "trajectories have a final verdict", "Draw 1:", last.hash, "read-only"):
+        assert shown in page
+    for name in ("people", "submission-settings", "export", "evidence", "freeze", "submission-draw"):
+        assert f'"{reverse(name, args=[audit.submission_id])}"' not in page
+
+
 def test_a_refused_bundle_says_why_and_what_was_checked(amy: Client, bundles: dict[str, Path], tmp_path: Path) -> None:
     data = bundles["files"].read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[:-100])

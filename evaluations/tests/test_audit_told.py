@@ -170,18 +170,19 @@ def checked(audit: Audit, findings: list[dict[str, Any]]) -> None:
     AuditCheck.objects.create(audit=audit, given=[], findings=findings, **row)
 
 
-def test_checks_are_told_as_on_the_page_of_evidence(amy: Client, audit: Audit) -> None:
+def test_failed_check_is_told_with_its_places_and_what_to_do(amy: Client, audit: Audit) -> None:
     row = audit.submission.trajectories.earliest("pk")
     (first,) = [each for each in audit.findings if each["name"] == "final_verdicts"]
     checked(audit, [first | {"result": "fail", "places": [row.task.external_id, "MANIFEST.json"]}])
 
     page = text(amy.get(reverse("audit", args=[audit.pk])))
-    table = page[page.index('<table class="claims">') :]
+    risks = page[page.index('<ol class="plain risks">') : page.index("What passed")]
 
-    assert table.count("<th ") == 2
-    assert f"<b>{first['title']}</b>" in table
-    assert "2 places" in table
-    assert f'href="{reverse("submission-trajectory", args=[row.pk])}">{row.task.external_id}</a>' in table
+    assert ">serious</span>" in risks
+    assert f"<b>Failed: {first['title'][0].lower()}{first['title'][1:]}</b>" in risks
+    assert "Ask the submitter for the reason." in risks
+    assert "2 locations" in risks
+    assert f'href="{reverse("submission-trajectory", args=[row.pk])}">{row.task.external_id}</a>' in risks
     ids = re.findall(r'id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
 

@@ -237,7 +237,7 @@ def test_a_bundle_that_ends_every_worker_is_given_up() -> None:
     BundleUpload.objects.update(tries=arrivals.MOST_TRIES, started_at=timezone.now())
     falls_silent(upload)
 
-    assert "5 workers started to read it" in worked(upload).refused
+    assert "5 workers started this job" in worked(upload).refused
     assert stored() == []
 
 

@@ -238,6 +238,14 @@ LACKS: dict[str, dict[str, Any]] = {
     "a step that proves “The page": {"findings": [[KEY_POINT, "unclear", 2]]},
     "met, unmet or unclear": {"findings": [[KEY_POINT, "perhaps", 1]]},
     "an existing step of missing evidence": {"evidence_missing": [2]},
+    "an existing step of a box": {"boxes": [{"key_point": None, "step": 2, "box": [0, 0, 1, 1]}]},
+    "a box with a size": {"boxes": [{"key_point": None, "step": 1, "box": [0, 0, 0, 1]}]},
+    "one box for each key point: it has two": {"boxes": 2 * [{"key_point": KEY_POINT, "step": 1, "box": [0, 0, 1, 1]}]},
+    "a key point “It is nice.” of its box": {"boxes": [{"key_point": "It is nice.", "step": 1, "box": [0, 0, 1, 1]}]},
+    "permission to mark steps": {"process": [{"step": 0, "mark": "wrong"}]},
+    "an existing step of a process label": {"process": [{"step": 2, "mark": "wrong"}]},
+    "a process label that exists": {"process": [{"step": 0, "mark": "right"}]},
+    "one process label for each step": {"process": 2 * [{"step": 0, "mark": "wrong"}]},
     "the version of the protocol that requires an own attempt": {"attempt": {"steps": 1, "notes": "", "path": ""}},
 }  # fmt: skip
 
@@ -266,6 +274,32 @@ def test_an_unclear_key_point_needs_no_step_and_an_unmet_one_only_a_reason() -> 
     tampered.restate(tampered.label("task_a", 2), findings=[[KEY_POINT, "unmet", 0]], exception_reason="It is moot.")
 
     assert tampered.failed() == {}
+
+
+def test_a_task_that_nobody_could_do_needs_no_findings() -> None:
+    tampered = hand_made()
+    tampered.restate(tampered.label("task_a"), verdict=2, cause="blocked", findings=[])
+
+    assert "reasons" not in tampered.failed()
+
+
+def test_boxes_of_a_key_point_and_a_failure_are_accepted() -> None:
+    tampered = hand_made()
+    boxes = [
+        {"key_point": KEY_POINT, "step": 1, "box": [0, 0, 1, 1]},
+        {"key_point": None, "step": 0, "box": [5, 5, 9, 9]},
+    ]
+    tampered.restate(tampered.label("task_a", 1), boxes=boxes)
+
+    assert tampered.failed() == {}
+
+
+def test_process_labels_are_accepted_where_the_submission_asks_for_them() -> None:
+    tampered = hand_made()
+    tampered.bundle.submission["process_labels"] = True
+    tampered.restate(tampered.label("task_a", 1), process=[{"step": 1, "mark": "side_effect"}])
+
+    assert "reasons" not in tampered.failed()
 
 
 def test_an_adjudication_names_its_criterion() -> None:
@@ -310,6 +344,7 @@ def test_the_second_version_of_the_protocol_asks_for_an_own_attempt() -> None:
     attempt = {"steps": 4, "notes": "By the menu.", "link": "", "path": "longer"}
     for row in tampered.bundle.labels:
         tampered.restate(row, attempt=attempt)
+    tampered.restate(tampered.label("task_b", 1), attempt=attempt | {"seconds": 95})
     assert tampered.failed() == {}
 
     for slot, given in enumerate((None, attempt | {"steps": None}, attempt | {"notes": " "}), start=1):

@@ -79,6 +79,17 @@ def test_labels_of_one_person_closer_together_than_they_took_are_noted() -> None
     assert found.places == ("task_b",)
 
 
+def test_the_time_of_the_submit_counts_for_labels_that_are_recorded_later() -> None:
+    tampered = hand_made()
+    first, second = tampered.label("task_a", 1), tampered.label("task_b", 1)
+    second["facts"] |= {"submitted_at": second["facts"]["at"], "at": first["facts"]["at"]}
+    first["facts"]["submitted_at"] = first["claimed_at"]
+
+    says = noted(tampered, "times").says
+    assert "Labels sooner" not in says
+    assert "Decisions sooner after they were opened than reading takes: 1." in says
+
+
 def test_events_that_run_backwards_are_noted() -> None:
     tampered = hand_made()
     tampered.events[3]["at"] = "2026-01-05T08:00:00.000000+00:00"

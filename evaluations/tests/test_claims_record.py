@@ -145,6 +145,15 @@ def test_a_claim_has_the_time_of_its_event_and_comes_before_the_label() -> None:
     assert "older than its claim" in says
 
 
+def test_a_label_is_not_recorded_before_it_is_submitted() -> None:
+    tampered = hand_made()
+    label = tampered.label("task_a")
+    tampered.restate(label, submitted_at=label["facts"]["at"])
+    assert "complete_record" not in tampered.failed()
+    tampered.restate(label, submitted_at=LATE)
+    assert "was recorded before it was submitted" in tampered.failed()["complete_record"]
+
+
 def a_flag(tampered: Tampered) -> None:
     row = {"task_id": "task_b", "annotator": "A1", "note": "Odd.", "flagged_at": LATE}
     tampered.bundle.flags.append(row)

@@ -22,7 +22,7 @@ from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations import access, cases
 from evaluations.cases import Rules
-from evaluations.comparison import Comparison, ceiling, compare
+from evaluations.comparison import Comparison, Label2, ceiling, compare
 from evaluations.naming import FAILURE_TYPE_NAMES
 from evaluations.tests import builders as results
 from judges.models import Judge, Judgment
@@ -211,8 +211,8 @@ def test_the_table_of_agents_has_the_numbers_of_the_json(mira: Person, judge: st
 
 
 def test_the_page_shows_the_same_numbers_written_out(mira: Person) -> None:
-    shown = text(get(mira, page("benchmark-comparison"), judge="strict"))
     for row in compared(mira, "strict").overall:
+        shown = text(get(mira, page("benchmark-comparison"), judge="strict", label2=row.human_label_2.value))
         assert row.measures["agreement"].value is not None
         assert f"{row.measures['agreement'].value * 100:.1f} %" in shown
         assert f"{row.measures['agreement'].hits}/{row.measures['agreement'].n}" in shown
@@ -221,7 +221,21 @@ def test_the_page_shows_the_same_numbers_written_out(mira: Person) -> None:
     assert f"{flips.value * 100:.1f} %" in shown
 
 
-def test_both_rules_for_label_2_are_in_every_table_whichever_is_charted(mira: Person) -> None:
+def test_page_counts_label_2_by_the_rule_of_its_switch(mira: Person) -> None:
+    for rule in Label2:
+        for name in ("benchmark-comparison", "judge-standings"):
+            answer = get(mira, page(name), judge="strict", label2=rule.value).content.decode()
+            headings = re.findall(r"<th scope=\"col\"[^>]*><bdi[^>]*>([^<]+)<", answer)
+            assert "Agreement" in headings
+            assert "Label 2" not in headings
+            rows = re.findall(r'<th scope="row"[^>]*><bdi class="agent">(?:all agents|people \(ceiling\))<', answer)
+            assert len(rows) == (2 if name == "benchmark-comparison" else 1)  # "By agent" and the confusion
+        (row,) = [row for row in compared(mira, "strict").overall if row.human_label_2 is rule]
+        table = text(get(mira, page("benchmark-comparison"), judge="strict", label2=rule.value))
+        assert f"all agents {row.measures['agreement'].value * 100:.1f} %" in table  # type: ignore[operator]
+
+
+def test_both_rules_for_label_2_are_in_every_file_whichever_is_shown(mira: Person) -> None:
     for rule, words in LABEL_2.items():
         answer = get(mira, page("benchmark-comparison"), judge="strict", label2=rule)
         for name in ("agents", "overall", "average", "confusion", "by-level", "ceiling"):
@@ -276,8 +290,8 @@ def test_a_long_breakdown_is_shortened_on_the_page_and_whole_in_the_file(db: Any
     shown = get(mira, page("benchmark-comparison", "wide")).content.decode()
     part = shown[shown.index('id="part-by-website"') :]
     part = part[: part.index("</section>")]
-    assert len(set(re.findall(r"https://shop\d+\.example/", part))) == 20
-    assert "the CSV file has 5 more" in part
+    assert len(set(re.findall(r"https://shop\d+\.example/", part))) == 7
+    assert "the CSV file has 18 more" in part
 
 
 def test_published_rules_round_and_are_explained(mira: Person) -> None:
@@ -311,10 +325,13 @@ def test_filters_narrow_the_cases_and_stay_in_every_link_of_the_page(mira: Perso
     kept = [link for link in links if "/submissions/trajectories/" not in link and not link.startswith("?agent=")]
     narrowing = [link for link in kept if "judge=" in link]
     assert len(narrowing) > 10
+    others = [link for link in links if "label2=excluded" in link]
+    assert len(others) == 1  # the switch
     for link in narrowing:
         given = {
             name: value[0] for name, value in parse_qs(urlsplit(link).query).items() if name not in ("csv", "page")
         }
+        given |= {"label2": query["label2"]} if link in others else {}
         assert given == query or given == {k: v for k, v in query.items() if k not in ("agent", "level")}
     assert {parse_qs(urlsplit(link).query).get("csv", [""])[0] for link in narrowing} >= {"agents", "by-level"}
 

@@ -81,6 +81,7 @@ def downloaded(page: Page, url: str, submission: Submission, folder: Path) -> Pa
     """mira takes the bundle from the page of the evidence."""
     arrive(page, url, "mira")
     page.goto(url + reverse("submission", args=[submission.pk]))
+    press(page, page.get_by_role("link", name="Results", exact=True))
     press(page, page.get_by_role("link", name="Evidence", exact=True))
     expect(page.get_by_text("0 failed")).to_be_visible()
     expect(page.get_by_text("3 of 3 tasks have a trajectory")).to_be_visible()
@@ -162,9 +163,9 @@ def test_a_bundle_goes_from_the_submitter_to_the_decision_of_the_auditor(
     audit = opened(page, url, bundle, published)
     relabel(drawn(page, url, audit), {"task_0000": 0})
     page.reload()
-    press(page, page.get_by_role("link", name="Progress of the sample"))
+    press(page, page.get_by_role("link", name="Path of the sample"))
     expect(page.get_by_text("This is the sample")).to_be_visible()
-    expect(page.get_by_text("Unfreeze")).to_have_count(0)
+    expect(page.get_by_text("Undo the freeze")).to_have_count(0)
     press(page, page.get_by_role("link", name="an audit", exact=True))
 
     # 2 of 3: Wilson's interval is (0.6667 + 0.6402 +- 1.96 * 0.4252) / (1 + 1.2805).

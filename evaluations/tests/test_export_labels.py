@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from annotation import workflow
 from annotation.label_fields import LABEL_FIELDS
 from annotation.models import Agent, Person, Report, Submission, Task
-from annotation.records import AttemptContent
+from annotation.records import AttemptContent, StepMark
 from annotation.tests import testing
 from evaluations import exports_labels
 from evaluations.exports import ExportFormat, ExportRefused, prepare
@@ -139,7 +140,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
     }
     failure = found[2]
     assert datetime.fromisoformat(failure.pop("created_at")).utcoffset().total_seconds() == 0
-    assert failure == dict.fromkeys(LABEL_FIELDS) | {
+    assert failure == dict.fromkeys(set(LABEL_FIELDS) - {"process"}) | {
         "type": "label",
         **OF_TASK[0],
         "annotator": "A2",
@@ -158,6 +159,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
             {"key_point": "cheapest by sorting", "finding": "unmet", "step": 0},
         ],
         "evidence_missing": [],
+        "boxes": [],
         "active_seconds": None,
         "steps_seen": None,
         "attempt": None,
@@ -175,6 +177,7 @@ def test_labels_have_every_revision_flag_and_adjudication(submission: Submission
 def test_a_label_carries_what_was_measured_and_everything_that_was_entered(
     submission: Submission, people: People
 ) -> None:
+    workflow.configure(people["mira"], submission, process_labels=True)
     trajectory = submission.trajectories.get(task__external_id="task_0000")
     held = workflow.claim(people["alice"], submission)
     assert held is not None
@@ -182,6 +185,8 @@ def test_a_label_carries_what_was_measured_and_everything_that_was_entered(
     entered = testing.content(
         trajectory, 0, further_failure_types=("loop", "hallucination"), evidence_missing=(2, 1), criterion="exact_range"
     )
+    marks = (StepMark(2, "side_effect"), StepMark(0, "wrong"))
+    entered = replace(entered, boxes=(testing.box("at least 16 GB", 1),), process=marks)
     workflow.submit(people["alice"], trajectory, entered)
     testing.label_all(people, submission, {"task_0000": [1, 1, 1], "task_0001": [1, 0, 1]})
     workflow.open_adjudication(people["carol"], trajectory)
@@ -193,6 +198,11 @@ def test_a_label_carries_what_was_measured_and_everything_that_was_entered(
     assert [found[0][name] for name in names] == [["loop", "hallucination"], [1, 2], 42, [0, 2]]
     assert [found[1][name] for name in names] == [[], [], None, None]
     assert [found[-1][name] for name in names] == [["loop", "hallucination"], [1, 2], 12, [1]]
+    assert (
+        found[0]["boxes"] == [{"key_point": "at least 16 GB", "step": 1, "box": [10, 20, 60, 40]}] == found[-1]["boxes"]
+    )
+    assert found[0]["process"] == [{"step": 0, "mark": "wrong"}, {"step": 2, "mark": "side_effect"}]
+    assert (found[1]["process"], found[-1]["process"]) == ([], found[0]["process"])
     assert found[-1]["criterion"] == "exact_range"
     assert "criterion" not in found[0]
 
@@ -204,7 +214,8 @@ def test_a_label_has_the_human_attempt_that_version_2_of_the_protocol_asks_for(
     for trajectory in submission.trajectories.all():
         for name, steps in (("alice", 4), ("bob", 5), ("chen", None)):
             held = workflow.claim_this(people[name], trajectory)
-            attempt = AttemptContent(steps, "Sorted by price.", "" if steps else "https://shop.example/", "as_short")
+            link, seconds = ("", 95) if steps else ("https://shop.example/", None)
+            attempt = AttemptContent(steps, "Sorted by price.", link, "as_short", seconds)
             verdict = 1 if steps else 2
             workflow.submit(people[name], held.trajectory, testing.content(trajectory, verdict, attempt=attempt))
     testing.adjudicate_all(people["carol"], submission)
@@ -212,8 +223,9 @@ def test_a_label_has_the_human_attempt_that_version_2_of_the_protocol_asks_for(
     found = lines(workflow.freeze(people["mira"], submission))
     assert found[0]["protocol_version"] == 2
     alice, bob, chen = [line["attempt"] for line in found if line["type"] == "label"][:3]
-    assert alice == {"steps": 4, "notes": "Sorted by price.", "link": None, "path": "as_short"}
+    assert alice == {"steps": 4, "notes": "Sorted by price.", "link": None, "path": "as_short", "seconds": 95}
     assert (bob["steps"], chen["steps"], chen["link"]) == (5, None, "https://shop.example/")
+    assert chen["seconds"] is None
 
 
 def test_every_line_has_version_and_digest_of_its_task(submission: Submission, people: People) -> None:

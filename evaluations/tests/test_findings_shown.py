@@ -45,7 +45,7 @@ def test_the_page_lists_each_kind_with_the_first_of_it_and_links_the_places() ->
     assert "task_199 (“I know it.”) and 50 more, in claims.json 1 draw of less than 10 % draw 1 at 2 %" in shown
     assert "task_200" not in shown
     assert f'href="{reverse("submission-trajectory", args=[1])}">task_0</a>' in page
-    assert "2 places" in shown
+    assert "2 locations" in shown
 
 
 def test_on_paper_each_kind_is_there_with_fewer_of_it() -> None:
@@ -61,7 +61,7 @@ def test_a_finding_of_one_sentence_is_shown_with_its_places_as_ever() -> None:
     plain = noted("times", "Labels whose time was not measured: 2.", ["task_0", "task_1"])
 
     assert "not measured: 2. task_0, task_1" in text(table(plain, flat=True))
-    assert "2 places of times task_0 task_1" in text(table(plain, flat=False))
+    assert "2 locations of times task_0 task_1" in text(table(plain, flat=False))
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +80,11 @@ def test_the_report_of_a_bundle_has_each_kind_with_its_reasons(flooded: Bundle) 
 
     assert "251 exceptions of 2 kinds. 250 declined trajectories task_a (“Reason 0.”) task_a (“Reason 1.”)" in shown
     assert "task_a (“Reason 199.”) and 50 more, in claims.json 1 adjudication returned Q1 on task_c" in shown
+
+
+def test_the_page_lists_the_first_places_of_thousands() -> None:
+    shown = text(table(noted("times", "Not measured.", [f"task_{n}" for n in range(300)]), flat=False))
+
+    assert "300 locations of times task_0 task_1" in shown
+    assert "task_199 and 100 more, in claims.json" in shown
+    assert "task_200" not in shown

@@ -247,7 +247,7 @@ def test_the_table_by_agent_has_a_column_for_every_agent_on_the_page_and_a_row_i
         assert number(said["agreement"]) == mean.values["agreement"].value
         assert number(said["size_of_the_gap"]) == mean.gap_size.value
     wide = text(get(mira, page("judge-standings")))
-    assert "Label 2 Agent 01 Agent 02 Agent 03 Average Mean gap Size of the gap" in wide
+    assert "Judge Agent 01 Agent 02 Agent 03 Average Mean gap Size of the gap" in wide
 
 
 def test_every_two_judges_are_compared(mira: Person) -> None:

@@ -15,7 +15,7 @@ from annotation.models import Person, Submission
 from annotation.models.people import references
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
-from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload
+from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload, Delivery
 from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +27,7 @@ LOOKED_AT = {
     "evaluations.AuditCheck.checked_by",
     "evaluations.AuditDecision.decided_by",
     "evaluations.BundleUpload.uploaded_by",
+    "evaluations.Delivery.requested_by",
     "judges.Expectation.written_by",
     "judges.Judge.created_by",
     "judges.JudgeRun.created_by",
@@ -62,12 +63,13 @@ def did_everything(person: Person, submission: Submission) -> None:
     BundleUpload.objects.create(
         uploaded_by=person, file_name=f"{word}-bundle.zip", findings=[{"places": ["of the bundle"]}]
     )
+    Delivery.objects.create(requested_by=person, submission=submission, finished_at=at, files=[f"{word}-delivery"])
     AuditDecision.objects.create(
         audit=audit, outcome="query", reason=f"{word}-decision", decided_by=person, decided_at=at
     )
 
 
-WORDS = {"expectation", "prompt", "judge", "terms", "run", "audit", "bundle", "decision"}
+WORDS = {"expectation", "prompt", "judge", "terms", "run", "audit", "bundle", "decision", "delivery"}
 
 
 @shared_rows

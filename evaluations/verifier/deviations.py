@@ -344,7 +344,7 @@ def _odd_decisions(bundle: Bundle) -> Violations:
         task_id, active, seen = facts["task_id"], facts.get("active_seconds"), facts.get("steps_seen")
         steps = steps_of.get(task_id, 0)
         least = max(LEAST_SECONDS, SECONDS_A_STEP * steps)
-        since = seconds_between(row.get("claimed_at", row.get("opened_at")), facts["at"])
+        since = seconds_between(row.get("claimed_at", row.get("opened_at")), _submitted(facts))
         if active is not None and active < least:
             yield "Decisions in less than a second a step", task_id
         if active is not None and since is not None and active > since + SLIP:
@@ -357,6 +357,11 @@ def _odd_decisions(bundle: Bundle) -> Violations:
             yield "Decisions for which fewer than half of the steps were opened", task_id
 
 
+def _submitted(facts: Document) -> str:
+    """Return when a person submitted a decision: some labels are recorded later, because the submit can be undone."""
+    return str(facts.get("submitted_at", facts["at"]))
+
+
 def _odd_intervals(bundle: Bundle) -> Violations:
     """Yield labels of one person that are closer together than the later one took, and events out of order."""
     made: dict[str, list[Document]] = {}
@@ -364,8 +369,8 @@ def _odd_intervals(bundle: Bundle) -> Violations:
         if row["facts"]["revision"] == 1:
             made.setdefault(row["annotator"], []).append(row["facts"])
     for of_one in made.values():
-        for earlier, later in pairwise(sorted(of_one, key=lambda facts: facts["at"])):
-            apart = seconds_between(earlier["at"], later["at"])
+        for earlier, later in pairwise(sorted(of_one, key=_submitted)):
+            apart = seconds_between(_submitted(earlier), _submitted(later))
             if apart is not None and (later.get("active_seconds") or 0) > apart + SLIP:
                 yield "Labels sooner after the same person's previous label than they took", later["task_id"]
     for earlier, later in pairwise(bundle.events):

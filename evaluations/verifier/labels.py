@@ -121,6 +121,7 @@ def reasons_claim(bundle: Bundle) -> Finding:
             continue
         points = _key_points(tasks, line, facts["at"])
         lacks = [*_lacks(facts, line["steps"]), *_lacks_findings(facts, line["steps"], points)]
+        lacks += _lacks_process(facts, line["steps"], asked=bundle.submission.get("process_labels", False))
         if of_label:
             lacks += _lacks_attempt(facts, version)
         elif facts.get("criterion", "") not in rules.DECIDING:
@@ -157,6 +158,7 @@ def _protocol_stated(bundle: Bundle, version: int) -> Violations:
 def _lacks(facts: Document, steps: int) -> list[str]:
     verdict, step, failure_type, cause = (facts[n] for n in ("verdict", "failure_step", "failure_type", "cause"))
     further, missing = facts.get("further_failure_types", []), facts.get("evidence_missing", [])
+    boxes = facts.get("boxes", [])
     failed, executed = verdict == FAILURE, verdict != NOT_EXECUTABLE
     unmet = any(finding[1] == "unmet" for finding in facts["findings"])
     unexplained = verdict == rules.SUCCESS and unmet and is_blank(facts["exception_reason"])
@@ -171,10 +173,26 @@ def _lacks(facts: Document, steps: int) -> list[str]:
         (executed == (cause in rules.CAUSES) or (executed and cause), "a cause that fits its verdict"),
         (unexplained, "the reason why it is a success with an unmet key point"),
         (any(not 0 <= each < steps for each in missing), "an existing step of missing evidence"),
+        (any(not 0 <= box["step"] < steps for box in boxes), "an existing step of a box"),
+        (any(0 in box["box"][2:] for box in boxes), "a box with a size"),
+        (len({box["key_point"] for box in boxes}) < len(boxes), "one box for each key point: it has two"),
         (is_blank(facts["reasoning"]), "reasoning"),
         (longest > rules.REASONING_LIMIT, f"a text of at most {rules.REASONING_LIMIT} characters"),
     )
     return [what for holds, what in lacks if holds]
+
+
+def _lacks_process(facts: Document, steps: int, *, asked: bool) -> Iterator[str]:
+    """Yield what the marks on steps lack: one for each step at most, only where the submission asks for them."""
+    marks = facts.get("process", [])
+    if marks and not asked:
+        yield "permission to mark steps: the submission does not ask for process labels"
+    if any(not 0 <= each["step"] < steps for each in marks):
+        yield "an existing step of a process label"
+    if any(each["mark"] not in rules.PROCESS_LABELS for each in marks):
+        yield "a process label that exists"
+    if len({each["step"] for each in marks}) < len(marks):
+        yield "one process label for each step: it has two"
 
 
 def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:
@@ -195,8 +213,12 @@ def _key_points(tasks: Tasks, line: Document, at: str) -> dict[str, bool]:
 
 def _lacks_findings(facts: Document, steps: int, points: dict[str, bool]) -> Iterator[str]:
     given = {text for text, _, _ in facts["findings"]}
-    for text in [text for text, surely in points.items() if surely and text not in given]:
+    needed = facts["verdict"] != NOT_EXECUTABLE  # earlier versions asked for every finding with every verdict
+    for text in [text for text, surely in points.items() if needed and surely and text not in given]:
         yield f"a finding on the key point “{show(text)}”"
+    named = {box["key_point"] for box in facts.get("boxes", [])} - {None, *points}
+    for text in sorted(named):
+        yield f"a key point “{show(text)}” of its box that the task had at that time"
     if len(given) != len(facts["findings"]):
         yield "one finding for each key point: it has two"
     for text, finding, step in facts["findings"]:

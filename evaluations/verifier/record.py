@@ -11,7 +11,7 @@ from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.numbers import majority_label
-from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first
+from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first, stated_settings
 from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, TOLERANCE, WITHOUT_ACT
 from evaluations.verifier.transitions import impossible_events
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
@@ -23,7 +23,7 @@ HAVE_ROWS = frozenset(
     {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
     | {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
 )
-FIXED_BY_WORK = ("protocol_version", "required_labels", "practice")
+FIXED_BY_WORK = ("protocol_version", "required_labels", "process_labels", "practice")
 
 Key = TypeVar("Key")
 Row = tuple[str, str, dict[str, Any], Any, str]  # kind, actor, payload, time and place of the expected event
@@ -167,6 +167,8 @@ def _slots_of_labels(bundle: Bundle, history: History) -> Violations:
             yield f"{whose} states another time of the claim than its event.", task_id
         if (seconds_between(row["claimed_at"], facts["at"]) or 0) < 0:
             yield f"{whose} is older than its claim.", task_id
+        if "submitted_at" in facts and (seconds_between(facts["submitted_at"], facts["at"]) or 0) < 0:
+            yield f"{whose} was recorded before it was submitted.", task_id
     labels = [row["facts"] for row in bundle.labels]
     for task_id, slot in _find_gaps(((facts["task_id"], facts["slot"]), facts["revision"]) for facts in labels):
         yield f"A revision is missing or repeated in slot {show(slot)} of {show(task_id)}.", task_id
@@ -277,8 +279,9 @@ def _settings(bundle: Bundle, history: History) -> Violations:
             current[name] = change[1]
             if (begun and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
                 yield f"Event {place} changes {show(name)}, which earlier work depends on.", place
+    stated = stated_settings(bundle)
     for name in FOLLOWED_SETTINGS:
-        if current[name] != bundle.submission[name]:
+        if current[name] != stated[name]:
             yield f"submission.json states another {name} than the events.", "submission.json"
 
 

@@ -16,7 +16,7 @@ from evaluations.verifier.values import event_place, get_integer, get_text
 
 FOLLOWED_SETTINGS = (
     *("protocol_version", "required_labels", "spot_check_rate"),
-    *("practice_set", "pass_mark", "second_stage"),
+    *("practice_set", "pass_mark", "second_stage", "process_labels"),
 )
 
 
@@ -265,9 +265,14 @@ def _after_decision_event(decisions: dict[str, int], moment: Moment, past: Past)
     return replace(past, asked_for=past.decisions + 1) if kind == "reopened" else None
 
 
+def stated_settings(bundle: Bundle) -> dict[str, Any]:
+    """Return the settings of submission.json, which leaves out `process_labels` unless steps could be marked."""
+    return {name: bundle.submission.get(name, False) for name in FOLLOWED_SETTINGS}
+
+
 def settings_at_first(bundle: Bundle) -> dict[str, Any]:
     """Return the settings before the first event: the old value of the first change, else the current value."""
-    settings = {name: bundle.submission[name] for name in FOLLOWED_SETTINGS}
+    settings = stated_settings(bundle)
     for event in reversed(bundle.events):
         if event["kind"] == "configured":
             settings |= {name: old for name, (old, _) in _changed_settings(event["payload"]).items()}

@@ -91,6 +91,7 @@ CRITERIA = frozenset(
     | {"already_satisfied", "hallucination"}
 )
 DECIDING = CRITERIA | {"key_point", "not_executable", "other"}
+PROCESS_LABELS = frozenset(["wrong", "unnecessary", "side_effect"])  # marks on steps; the others are right
 NOT_COMPARABLE = "not_comparable"
 PATHS = frozenset(["as_short", "longer", "hack", "not_solved", NOT_COMPARABLE])
 TERMS = {  # of protocol.json

@@ -70,6 +70,18 @@ KINDS: dict[str, Schema] = {
 }
 KINDS["click"] = {"type": "array", "items": KINDS["number"], "minItems": 2, "maxItems": 2}
 KINDS["box"] = {"type": "array", "items": KINDS["count"], "minItems": 4, "maxItems": 4}
+KINDS["proof_box"] = {
+    "type": "object",
+    "properties": {"key_point": _or_null(KINDS["text"]), "step": KINDS["count"], "box": KINDS["box"]},
+    "required": ["key_point", "step", "box"],
+    "additionalProperties": False,
+}
+KINDS["step_mark"] = {
+    "type": "object",
+    "properties": {"step": KINDS["count"], "mark": KINDS["code"]},
+    "required": ["step", "mark"],
+    "additionalProperties": False,
+}
 KINDS["labels_by_person"] = {"type": "object", "additionalProperties": KINDS["verdict"]}
 KINDS["finding"] = {
     "type": "array",
@@ -105,7 +117,8 @@ DECISION = (
     "failure_type code, cause code, exception_reason text, findings finding[10000], at time"
 )
 DECISION_IF_ANY = (
-    "further_failure_types code[100], evidence_missing count[100000], active_seconds count, steps_seen count[100000]"
+    "further_failure_types code[100], evidence_missing count[100000], boxes proof_box[10001], "
+    "process step_mark[100000], active_seconds count, steps_seen count[100000]"
 )
 # Each comes after the objects that it contains.
 OBJECTS = {
@@ -124,13 +137,13 @@ OBJECTS = {
     "click click?, warnings problem[1000]",
     "attachment": "kind attachment_kind, name name, sha256 hash, size count",
     "member": "pseudonym person, role role, joined_at time, deactivated_at time?",
-    "attempt": "steps count?, notes text, link text, path code",
+    "attempt": "steps count?, notes text, link text, path code; seconds count",
     "shown": "task_id task, slot count, revision count, judgments object[10000], at time",
     "informed": "shown shown, verdict verdict, reason text, at time",
     "draw": "number count, seed seed, rate share, population task[], drawn task[]",
     "claim": "name code, title name, result result, says text, places text[10000]",
     "import_report": "accepted name[], rejected rejected[], warnings warning[]",
-    "label": f"{DECISION}, slot count; {DECISION_IF_ANY}, attempt attempt?",
+    "label": f"{DECISION}, slot count; {DECISION_IF_ANY}, submitted_at time, attempt attempt?",
     "adjudication": f"{DECISION}, blind flag; {DECISION_IF_ANY}, criterion code",
     "judge": "judge name, fingerprint name, rows object[]; status_not_stated count",
 }
@@ -149,7 +162,7 @@ DOCUMENTS: dict[str, str | Schema] = {
     "submission.json": "format format, benchmark name, benchmark_name name, agent name, attempt count, digest hash, "
     "protocol_version protocol_version, required_labels count, spot_check_rate share, next_seed hash?, "
     "practice_set name?, pass_mark share?, second_stage flag, created_at time, frozen_at time?, opened_at time?, "
-    "trajectories count, chain chain, contents contents, partial flag, missing problem[]",
+    "trajectories count, chain chain, contents contents, partial flag, missing problem[]; process_labels flag",
     "protocol.json": "version count, minimum_labels count, verdicts verdict_term[100], criteria term[1000], "
     "failure_types term[1000], causes term[1000], deciding term[1000], paths term[1000]",
     "catalogue.jsonl": "task_id task, version count, text text, website text, reference_length count?, level name, "

@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 
 from annotation import progress
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
 from annotation.models import Submission
 from annotation.views.answers import Request, page
 from evaluations import access, agreement_tables, charts
@@ -24,7 +24,7 @@ from evaluations.measures import COEFFICIENTS
 from evaluations.tables import Table
 from evaluations.views.exporting import csv_file
 
-MOST_REASONS = 200  # rows on a page; the CSV file has all
+MOST_ROWS = 16  # of a table on a page; the CSV file has all
 
 
 @page
@@ -67,6 +67,8 @@ def _answer(
     found = agreement_of(chosen, filters.scope(whole), filters.rules)
     tables = agreement_tables.tables(found)
     if wanted := request.GET.get("csv"):
+        if wanted == agreement_tables.STEPS and found.process is not None:
+            tables.append(agreement_tables.process_steps(chosen))  # only then: it can have a million rows
         return csv_file(tables, wanted, *about, "agreement")
     context |= {"filters": filters, "cases": len(every), "chosen": len(chosen)}
     return render(request, "evaluations/agreement.html", context | shown(found, tables))
@@ -74,13 +76,12 @@ def _answer(
 
 def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
     """Return tables by their names (with underscores), the figures of tables with one row, and the charts."""
-    by_name = {table.name.replace("-", "_"): table for table in tables}
-    by_name["informed_reasons"] = _first_rows(by_name["informed_reasons"])
+    by_name = {table.name.replace("-", "_"): _first_rows(table) for table in tables}
     return figures_of(found, by_name) | {
         "agreement": found,
         "tables": by_name,
         "outcomes": chart_outcomes(found),
-        "groups": [_group(kind, found, by_name) for kind in GROUPS if len(found.groups.get(kind, [])) > 1],
+        "groups": [_group(kind, found) for kind in GROUPS if len(found.groups.get(kind, [])) > 1],
         "heat_map": chart_pairs(found),
         "same_as_final": chart_same_as_final(found.annotators),
         "confusions": chart_confusions(found.annotators),
@@ -88,10 +89,10 @@ def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
 
 
 def _first_rows(table: Table) -> Table:
-    if len(table.rows) <= MOST_REASONS:
+    if len(table.rows) <= MOST_ROWS:
         return table
-    note = f"The first {MOST_REASONS} of {len(table.rows):,} opinions. Download the CSV file for all."
-    return replace(table, rows=table.rows[:MOST_REASONS], note=note)
+    note = f"{table.note} The first {MOST_ROWS} of {len(table.rows):,} rows; the CSV file has all.".strip()
+    return replace(table, rows=table.rows[:MOST_ROWS], note=note)
 
 
 def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
@@ -99,6 +100,7 @@ def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
     overall = tables["overall"].figures
     listed = tables["first_against_second"].figures
     qa = tables["adjudications"].figures
+    of_steps = tables["process"].figures if "process" in tables else []
     per_label = {column.name for column in agreement_tables.LABEL_ALPHAS}
     coefficients = {column.name for column in agreement_tables.COEFFICIENTS}
     return {
@@ -107,20 +109,36 @@ def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
         "label_alphas": [each for each in overall if each[0].name in per_label],
         "listed": listed[1:],
         "listed_counts": listed[:1],
+        "process": [each for each in of_steps if each[0].kind != "count"],
+        "process_counts": [each for each in of_steps if each[0].kind == "count"],
         "qa_counts": [each for each in qa if each[0].kind == "count"],
         "qa_rates": [each for each in qa if each[0].kind != "count"],
         "extrapolation": agreement_tables.extrapolation(found.adjudications) if found.adjudications else "",
     }
 
 
-def _group(kind: str, found: Agreement, tables: Mapping[str, Table]) -> tuple[Rates, Table]:
-    return chart_group(kind, found.groups[kind]), tables[f"by_{kind.replace(' ', '_')}"]
+def _group(kind: str, found: Agreement) -> tuple[Rates, Table]:
+    """Return chart and table of a kind of groups; the table of many groups has those of the chart."""
+    every = found.groups[kind]
+    table = agreement_tables.by_group(kind, _largest(every), found.rules)
+    # The table of all trajectories, above these, explains the same columns.
+    table = replace(table, columns=[replace(column, explanation="") for column in table.columns])
+    if len(every) > MOST_GROUPS:
+        note = f"{table.note} The {MOST_GROUPS} with the most trajectories; the CSV file has {len(every):,}.".strip()
+        table = replace(table, note=note)
+    return chart_group(kind, every), table
+
+
+def _largest(groups: Sequence[Group]) -> list[Group]:
+    most = sorted(groups, key=lambda group: -group.n_pairable)[:MOST_GROUPS]
+    return [group for group in groups if group in most]
 
 
 # --- charts -----------------------------------------------------------------------------------------------------------
 
-MOST_GROUPS = 20  # readable rows of a chart; the table below it has all
+MOST_GROUPS = 10  # in a chart and its table; the CSV file has all
 MOST_PEOPLE = 30
+MOST_CONFUSIONS = 6
 DRAWN = ("alpha", "ac1")  # of `COEFFICIENTS`
 
 
@@ -137,8 +155,7 @@ def _outcome(group: Group) -> list[int]:
 
 def chart_group(kind: str, groups: Sequence[Group]) -> Rates:
     """Chart alpha and AC1 of each group, or raw agreement if nothing else is defined; at most `MOST_GROUPS` groups."""
-    most = sorted(groups, key=lambda group: -group.n_pairable)[:MOST_GROUPS]
-    shown = [group for group in groups if group in most]
+    shown = _largest(groups)
     title = f"Agreement by {kind}"
     if len(groups) > MOST_GROUPS:
         title += f", the {MOST_GROUPS} with the most trajectories"
@@ -161,7 +178,10 @@ def chart_pairs(found: Agreement) -> Grid | None:
     return charts.heat_map("pairs", "Krippendorff's alpha of pairs of annotators", names, known)
 
 
-def chart_confusions(annotators: Iterable[Annotator]) -> list[Grid]:
+def chart_confusions(annotators: Sequence[Annotator]) -> list[Grid]:
+    """Chart the verdicts of each annotator beside the final ones; nothing for more than `MOST_CONFUSIONS`."""
+    if len(annotators) > MOST_CONFUSIONS:
+        return []
     names = [name.lower() for name in VERDICT_NAMES.values()]
     return [
         charts.confusion(
@@ -169,7 +189,7 @@ def chart_confusions(annotators: Iterable[Annotator]) -> list[Grid]:
         )
         for number, annotator in enumerate(annotators, 1)
         if any(map(sum, annotator.confusion))
-    ][:MOST_PEOPLE]
+    ]
 
 
 def chart_same_as_final(annotators: Iterable[Annotator]) -> Rates | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -18,17 +19,20 @@ from annotation.views.answers import Request, act, page, paginate
 from evaluations import jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
 from evaluations.auditing import actions, uploads
+from evaluations.auditing.importing import OPENED
 from evaluations.auditing.results import (
     RUNS_IT,
     count_labellers,
+    find_freeze,
     find_related_bundles,
     list_checks,
     load_pseudonyms,
     result,
 )
+from evaluations.auditing.summary import summarise
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
-from evaluations.models import Audit, SigningKey
-from evaluations.views.findings import checks_counted, counted, finding_rows
+from evaluations.models import Audit, AuditCheck, SigningKey
+from evaluations.views.findings import checks_counted, counted, finding_rows, passed_rows, risk_rows
 
 MOST_UPLOADS = 20  # newest uploads shown
 
@@ -59,11 +63,20 @@ def open_audit(request: Request) -> HttpResponse:
     return redirect("bundle-upload", made.pk)
 
 
+def load_results(rows: Iterable[Audit]) -> dict[int, tuple[str, list[tuple[str, str]]]]:
+    """Return for each audit how many checks were made of the bundle, and how many passed, failed and are notes."""
+    newest = {row.newest_check.pk: row.pk for row in rows}
+    found = AuditCheck.objects.filter(pk__in=newest).values_list("pk", "findings").order_by()
+    # One at a time: the findings of a hostile bundle can be megabytes.
+    return {newest[pk]: (checks_counted(each), counted(each)) for pk, each in found.iterator(chunk_size=1)}
+
+
 def _audits(request: Request, form: BundleForm, status: int = 200) -> HttpResponse:
     rows = paginate(request, audits_for(request.user), 50)
     creator = access.may_create_submissions(request.user)
+    results = load_results(rows.object_list)
     context = {
-        "rows": [(row, row.decision, row.sample) for row in rows],
+        "rows": [(row, *results[row.pk], row.decision, row.sample) for row in rows],
         "page": rows,
         "form": form if creator else None,
         "uploads": bundle_uploads_for(request.user).defer("findings")[:MOST_UPLOADS] if creator else [],
@@ -136,8 +149,11 @@ def audit_report(request: Request, pk: int) -> HttpResponse:
 
 
 def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> HttpResponse:
-    sample = found.sample
+    sample, findings = found.sample, found.findings
     context = _build_context(found) | {
+        "risks": risk_rows(findings, _trajectories(found)),
+        "passed": passed_rows(findings),
+        "imported": next((row["says"] for row in findings if row["name"] == OPENED and row["result"] == "pass"), ""),
         "maintains_sample": sample is not None and access.role_in(request.user, sample) is access.Role.MAINTAINER,
         "progress": progress.count_done([sample.pk])[sample.pk] if sample else None,
         "needed": sample.trajectories.count() * sample.required_labels if sample else 0,
@@ -155,7 +171,7 @@ def _build_context(found: Audit) -> dict[str, Any]:
     names = load_pseudonyms(found)
     differing = came.differing if came else []
     links = {each.audited: reverse("submission-trajectory", args=[each.audited]) for each in differing}
-    decisions = reversed(found.decisions.all())
+    decisions, findings = reversed(found.decisions.all()), checks[0].row.findings
     return {
         "audit": found,
         "submission": found.submission,
@@ -164,9 +180,11 @@ def _build_context(found: Audit) -> dict[str, Any]:
         "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
         "check": checks[0],
         "earlier": checks[1:],
-        "checks_counted": checks_counted(checks[0].row.findings),
-        "counts": counted(checks[0].row.findings),
-        "findings": finding_rows(checks[0].row.findings, _trajectories(found)),
+        "failed_earlier": sum(bool(each.row.failed) for each in checks[1:]),
+        "summary": summarise(findings, found.submission.frozen_at, find_freeze(found)),
+        "checks_counted": checks_counted(findings),
+        "counts": counted(findings),
+        "findings": finding_rows(findings, _trajectories(found)),
         "own_key": found.key_trusted and SigningKey.objects.filter(key_id=found.key_id).exists(),
         "beside": find_related_bundles(found),
         "labelled_by": count_labellers(found) if came else None,

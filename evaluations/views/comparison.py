@@ -18,7 +18,7 @@ from evaluations.comparison import Comparison, Difference, Row, ceiling, compare
 from evaluations.comparison import judges as of_judges
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
 from evaluations.tables import Table
-from evaluations.views import comparison_parts
+from evaluations.views import board, comparison_parts
 from evaluations.views.agreement import require_unfrozen
 from evaluations.views.exporting import csv_file
 from judges.models import Judge
@@ -122,9 +122,10 @@ def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
 
 def _build_context(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
     return {
+        "switch": board.switch(filters.label2),
         "comparison": found,
         "looked": comparison_tables.looked(found),
-        "figures": comparison_parts.figures(found),
+        "figures": comparison_parts.figures(found, filters.label2),
         "parts": list(comparison_parts.parts(found, people, filters.label2)),
         **_listed(paginate(request, found.differences, SHOWN)),
     }

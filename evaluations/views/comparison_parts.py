@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from evaluations import charts, comparison_tables
 from evaluations.charts.drawing import Chart
-from evaluations.comparison import Comparison, Label2, Row, Standing
+from evaluations.comparison import Comparison, Label2, Row
 from evaluations.comparison.judges import Judging
 from evaluations.comparison_tables import BREAKDOWNS, CEILING, LABEL_2, Breakdown
 from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
-MOST_ROWS = 20  # rows of a breakdown on a page: the groups with the most cases; the file has all
+MOST_ROWS = 7  # rows of a breakdown on a page: the groups with the most cases; the file has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Part:
     folded: bool = False
 
 
-def figures(found: Comparison) -> list[tuple[Column, Cell]]:
-    """Return the headline figures: both rules for label 2 next to each other, then figures independent of them."""
+def figures(found: Comparison, rule: Label2) -> list[tuple[Column, Cell]]:
+    """Return the headline figures under one rule for label 2, then those that do not depend on it."""
     shown = []
     for measure in JUDGE_MEASURES.values():
         if not measure.headline:
             continue
         (column,) = under_rules([measure.column], found.rules)
-        for row in found.overall:
+        for row in _under(found.overall, rule):
             heading = f"{column.name}, label 2 {LABEL_2[row.human_label_2]}"
             shown.append((replace(column, name=heading), cell(row.measures[measure.name], column.kind)))
     tokens, cost = comparison_tables.TOKENS, comparison_tables.COST
@@ -52,10 +52,19 @@ def figures(found: Comparison) -> list[tuple[Column, Cell]]:
 
 
 def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
-    """Yield everything about one judge except the list of differences; charts follow ``rule``, tables have both."""
+    """Yield everything about one judge except the list of differences, under one rule for label 2."""
+    for part in _parts(found, people, rule):
+        yield replace(part, tables=[comparison_tables.under(table, rule) for table in part.tables])
+
+
+def _parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
     yield _by_agent(found, people, rule)
-    human = _explained_above(comparison_tables.ceiling(people, found.rules))
-    yield Part("human-ceiling", "The human ceiling", tables=[human], folded=True)
+    names = list(dict.fromkeys(row.name for row in people))
+    kept = {*names[:MOST_ROWS], *names[-1:]}  # the last one is all people together
+    human = _explained_above(comparison_tables.ceiling([row for row in people if row.name in kept], found.rules))
+    left = len(names) - len(kept)
+    note = f"The first {MOST_ROWS} annotators; the CSV file has {left:,} more." if left else ""
+    yield Part("human-ceiling", "The human ceiling", [], [human], note, folded=True)
     yield _confusion(found, rule)
     for shown in BREAKDOWNS:
         if found.groups.get(shown.group):
@@ -154,7 +163,7 @@ def _calibration(found: Comparison) -> Part:
     return Part("score", "Calibration of the score", drawn, tables, note, folded=True)
 
 
-# --- several judges, and agents --------------------------------------------------------------------------------------
+# --- several judges ---------------------------------------------------------------------------------------------------
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> list[Chart]:
@@ -167,15 +176,3 @@ def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> lis
     if any(cost is not None for _, _, cost in priced):
         drawn.append(charts.scatter("cost-and-agreement", f"Cost of a judgment against agreement, {said}", priced))
     return drawn
-
-
-def agents(found: Sequence[Standing]) -> list[Chart]:
-    rows: list[tuple[str, Measure, Measure | None]] = [
-        (_name_agent(each), each.over_all, each.without_2) for each in found
-    ]
-    series = ("over all", "without label 2")
-    return [charts.rates("success-by-agent", "Success rates of agents", rows, series=series)] if rows else []
-
-
-def _name_agent(standing: Standing) -> str:
-    return f"{standing.agent} (judged by {standing.by})" if standing.judged else standing.agent

@@ -21,7 +21,7 @@ from evaluations.access import claims_may_be_shown
 from evaluations.download import download_evidence, prepare_evidence
 from evaluations.evidence import standing
 from evaluations.evidence.trajectories import stored_size
-from evaluations.exports import ExportRefused, missing_for_export
+from evaluations.exports import ExportRefused, Missing, missing_for_export
 from evaluations.forms import EvidenceForm
 from evaluations.verifier.rules import NOT_PROVED
 from evaluations.views.findings import counted, finding_rows
@@ -61,7 +61,7 @@ def _standing(submission: Submission, form: EvidenceForm) -> dict[str, Any]:
         "form": form,
         "frozen": frozen,
         "chain": standing.chain(submission),
-        "missing": missing_for_export(submission) + store_checks.find_known_damage(submission),
+        "missing": Missing(missing_for_export(submission) + store_checks.find_known_damage(submission)),
         "computed_at": look.computed_at,
         "claims": finding_rows(look.claims, trajectories),
         "counts": counted(look.claims),

@@ -16,11 +16,10 @@ from annotation import access, store_checks
 from annotation.access import Role
 from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
-from annotation.records import Problem
 from annotation.views.answers import Request
 from evaluations import exports_v2
 from evaluations.download import download, prepare_download
-from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
+from evaluations.exports import ExportFormat, ExportRefused, Missing, missing_for_export
 from evaluations.tables import Table
 
 EXPLANATIONS = {
@@ -63,10 +62,10 @@ def export_file(request: Request, pk: int, export_format: str) -> HttpResponseBa
 
 def _what_is_missing(submission: Submission) -> dict[str, Any]:
     unconvertible, doubtful = exports_v2.summarise(submission)
-    missing: list[Problem] = missing_for_export(submission)
     return {
         "submission": submission,
-        "missing": missing,
+        "missing": Missing(missing_for_export(submission)),
+        "unread": max(submission.trajectories.count() - exports_v2.MOST_SURVEYED, 0),
         "unconvertible": unconvertible,
         "doubtful": doubtful,
         "damaged": store_checks.find_known_damage(submission),

@@ -6,26 +6,28 @@ from dataclasses import replace
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from annotation.views.answers import Request, page
 from evaluations import access, comparison_tables
-from evaluations.comparison import attempts, list_judges, standings
+from evaluations.comparison import Label2, attempts, list_judges, places, standings
 from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
-from evaluations.views import comparison_parts
+from evaluations.naming import level_order
+from evaluations.views import board, comparison_parts
 from evaluations.views.exporting import csv_file
 
 OF_AGENTS = ("level", "website", "rules")
-OF_JUDGES = ("agent", "level", "website", "label2", "rules")
+OF_JUDGES = ("agent", "level", "website", "rules")
 
 
 @page
 def agents(request: Request, slug: str) -> HttpResponse:
     """Show success rates by people; for agents without them, by the judge of ?judge=, or the first judge.
 
-    Figures over an agent's attempts are by people and by all judges.
+    Figures over attempts are by people and by all judges. The page counts label 2 by one rule, files by both.
     """
-    filters = Filters.of(request.GET)
+    filters = Filters.of(request.GET, Label2.NOT_SUCCESS)
     benchmark, every = access.ranked_cases(request.user, slug, filters.rules)
     judges = list_judges(every, benchmark=slug)
     judge = filters.judge_of(judges)
@@ -35,17 +37,20 @@ def agents(request: Request, slug: str) -> HttpResponse:
     further = [comparison_tables.over_attempts(several)] if several else []
     if wanted := request.GET.get("csv"):
         return csv_file([table, *further] if every else [], wanted, slug, "agents")
+    lines = board.lines(found, chosen, places(chosen, filters.label2), filters.label2)
+    levels = sorted({level for each in found for level in each.levels}, key=level_order)
     context = {
         "benchmark": benchmark,
         "filters": filters,
-        "form": FiltersForm(filters, every, judges=judges, judge=judge, only=OF_AGENTS),
+        "form": FiltersForm(filters, every, judges=judges, judge=judge, only=OF_AGENTS, carried=("label2",)),
         "cases": len(every),
-        "table": table,
+        "lines": lines,
+        "summary": board.summary(found),
+        "rule_of_places": board.RULE_OF_PLACES,
+        "switch": board.switch(filters.label2),
+        "by_level": board.by_level(lines, found, levels, filters.label2) if len(levels) > 1 else None,
         "further": further,
-        "charts": comparison_parts.agents(found),
-        "standings": found,
-        "judged": [each for each in found if each.judged],
-        "judge": judge,
+        "generated_at": timezone.now(),
     }
     return render(request, "evaluations/leaderboard_agents.html", context)
 
@@ -74,6 +79,7 @@ def judge_standings(request: Request, slug: str) -> HttpResponse:
         "cases": len(every),
         "judges": [(access.name_of(judge), judge) for judge in judges],
         "charts": comparison_parts.judges(found.judges, people, filters.label2) if judges and chosen else [],
-        "tables": tables,
+        "tables": [comparison_tables.under(each, filters.label2) for each in tables],
+        "switch": board.switch(filters.label2),
     }
     return render(request, "evaluations/leaderboard_judges.html", context)

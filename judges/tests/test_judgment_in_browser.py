@@ -125,7 +125,7 @@ def test_a_cited_step_is_shown_with_what_the_judge_said_of_it(
     mira.locator(".points-found").get_by_role("link", name="step 1").click()
     expect(said).to_contain_text("The filter is set.", use_inner_text=True)
     expect(said).not_to_contain_text("A start page.", use_inner_text=True)
-    assert mira.url.endswith("step=1")
+    expect(mira).to_have_url(re.compile(r"step=1$"))
     mira.keyboard.press("k")
     expect(said).to_contain_text("A start page.", use_inner_text=True)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from annotation.forms import VERDICT_NAMES
+from annotation.form_fields import VERDICT_NAMES
 from annotation.models import Trajectory
 from annotation.records import Verdict
 from judges import trace

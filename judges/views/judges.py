@@ -100,6 +100,8 @@ def _find_own(request: Request) -> QuerySet[Any]:
 def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 200) -> HttpResponse:
     own = people_access.submissions_maintained_by(request.user).values("pk")
     started = found.runs.filter(submission__in=own).select_related("submission__agent", "submission__benchmark")
+    started = started.defer("submission__import_report")
+    started = started.defer("submission__import_report")
     kind = found.kind
     texts, requirement, problem = _load_prompts(found)
     terms = ModelTerms.of(found)

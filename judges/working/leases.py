@@ -134,7 +134,8 @@ def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fing
     with transaction.atomic():
         if not _select_own(item, worker).update(done_at=now, heartbeat_at=clock.now(), error=""):
             return False
-        row = RunItem.objects.select_related("run__submission", "trajectory").get(pk=item.pk)
+        rows = RunItem.objects.select_related("run__submission", "trajectory").defer("run__submission__import_report")
+        row = rows.get(pk=item.pk)
         Judgment.objects.create(
             judge_id=row.run.judge_id,
             fingerprint=fingerprint,

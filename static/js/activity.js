@@ -17,7 +17,7 @@ export class Activity {
     this.visible = !document.hidden;
     this.until = performance.now(); // counted up to here
     this.last = this.until; // whoever opens a page has just pressed something
-    SIGNS.forEach((sign) => document.addEventListener(sign, () => this.sign(), { capture: true, passive: true }));
+    SIGNS.forEach((sign) => document.addEventListener(sign, (event) => event.isTrusted && this.sign(), { capture: true, passive: true }));
     document.addEventListener("visibilitychange", () => this.count());
     document.addEventListener("step", (event) => this.steps.add(event.detail.index));
     window.addEventListener("pagehide", () => this.leave());

@@ -1,5 +1,6 @@
 // The adjudicator's desk beside the viewer and the form: folding the labels, taking parts of them, telling the maintainer.
 
+import { change } from "./marks.js";
 import { PATIENCE } from "./session.js";
 import { encode } from "./typed.js";
 
@@ -22,8 +23,10 @@ function valueOf(field) {
   return field.matches("[type=radio], [type=checkbox]") ? field.checked : field.value;
 }
 
-// A radio button or a checkbox is chosen by its value; several checkboxes have their values with blanks between.
+// A radio button or a checkbox is chosen by its value; several checkboxes have their values with blanks between. The
+// mark of one step is {step: mark}, and leaves the other steps alone.
 function wanted(field, value) {
+  if (typeof value === "object") return Object.entries(value).reduce((text, [step, mark]) => change(text, Number(step), mark), field.value);
   if (field.type === "radio") return field.value === value;
   return field.type === "checkbox" ? value.split(" ").includes(field.value) : value;
 }
@@ -49,7 +52,7 @@ function fill(fields) {
 }
 
 function say(text, before) {
-  if (!before.length) return taken.replaceChildren(`${text}: the form said so already.`);
+  if (!before.length) return taken.replaceChildren(`${text}.`);
   const undo = document.createElement("button");
   undo.type = "button";
   undo.className = "small";
@@ -62,8 +65,8 @@ function say(text, before) {
 }
 
 function take(button) {
-  const text = `Took ${button.dataset.taken}`;
-  say(text, fill(JSON.parse(button.dataset.fields)));
+  const before = fill(JSON.parse(button.dataset.fields));
+  say(`${before.length ? "Copied" : "The form already has"} ${button.dataset.taken}`, before);
 }
 
 function quote(button) {
@@ -73,6 +76,16 @@ function quote(button) {
   set(reasoning, reasoning.value.trim() ? `${reasoning.value.trimEnd()}\n\n${words}` : words);
   reasoning.scrollTop = reasoning.scrollHeight;
   say(`Quoted ${button.dataset.name}`, before);
+}
+
+// One key takes the first label, and again the next one.
+let next = 0;
+function takeNext() {
+  const all = [...document.querySelectorAll(".take.all")];
+  if (!form || !all.length) return;
+  take(all[next % all.length]);
+  announce(`Copied ${all[next % all.length].dataset.taken}`);
+  next += 1;
 }
 
 document.addEventListener("click", (event) => {
@@ -122,7 +135,9 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     document.querySelector("[data-go]")?.click();
   }
-  if (event.key !== "l" || event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !labels) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target) || !labels) return;
+  if (event.key === "T") takeNext();
+  if (event.key !== "l") return;
   event.preventDefault();
   labels.open = !labels.open;
   announce(labels.open ? "Labels shown." : "Labels hidden.");

@@ -6,8 +6,11 @@ import { Session } from "./session.js";
 import { encode } from "./typed.js";
 import { Viewer, announce } from "./viewer.js";
 
-const DIGITS = ["①", "②", "③", "④", "⑤", "⑥", "⑦", "⑧", "⑨"];
+const CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳";
+const MOST_NAMED = 4; // marks on a thumbnail
 const VERDICTS = { f: "0", s: "1", n: "2" };
+const FINDINGS = { h: "met", H: "unmet", q: "unclear" };
+const UNFOLDED = 6; // more key points than this fold when they are met
 
 const numbers = (text) => (text.match(/\d+/g) ?? []).map(Number);
 const shown = (element) => element.checkVisibility?.() ?? element.getClientRects().length > 0;
@@ -25,25 +28,28 @@ class Label {
     form.addEventListener("click", (event) => this.clicked(event));
     form.addEventListener("mousedown", (event) => this.pressed(event));
     form.addEventListener("keydown", (event) => this.notByEnter(event));
+    form.addEventListener("focusin", (event) => this.select(event.target.closest(".point")));
     document.addEventListener("step", () => this.atStep());
-    document.addEventListener("strip", () => this.marks());
-    window.addEventListener("resize", () => this.findCut());
+    for (const list of ["strip", "transcript"]) document.addEventListener(list, () => this.marks());
+    this.selected = this.nextOpen(0) ?? this.points[0];
     this.changed(form);
-    this.findCut();
     this.atStep();
     form.querySelector(".summary a")?.focus();
   }
 
   get keys() {
     const keys = { r: () => this.to(this.reasoning) };
-    if (this.steps) Object.assign(keys, { x: () => this.failHere(), h: () => this.proveHere(), m: () => this.lackHere() });
+    if (this.steps) Object.assign(keys, { x: () => this.failHere(), m: () => this.lackHere(), B: () => this.drawBox() });
+    for (const [key, finding] of Object.entries(FINDINGS)) keys[key] = () => this.judge(this.selected, finding);
+    keys["."] = () => this.toNextOpen();
+    keys[","] = () => this.select(this.points[this.points.indexOf(this.selected) - 1]);
     for (const [key, value] of Object.entries(VERDICTS)) {
       keys[key] = () => this.choose(value);
       keys[key.toUpperCase()] = () => { this.choose(value); this.toMissing(); };
     }
     for (let digit = 1; digit <= 9; digit += 1) {
-      keys[digit] = () => this.bind(digit);
-      keys[`Shift ${digit}`] = () => this.toPoint(digit);
+      keys[digit] = () => this.judgeOpen(digit, "met");
+      keys[`Shift ${digit}`] = () => this.judgeOpen(digit, "unmet");
     }
     return keys;
   }
@@ -51,7 +57,7 @@ class Label {
   get reasoning() { return this.form.elements.reasoning; }
   get steps() { return "failure_step" in this.form.elements; } // an answer has none
   get main() { return document.getElementById("main"); }
-  point(number) { return this.form.querySelector(`.point[data-point="${number}"]`); }
+  get points() { return [...this.form.querySelectorAll(".point")]; }
 
   // --- what a key or a click writes ---------------------------------------------------------------------------------
 
@@ -62,16 +68,25 @@ class Label {
 
   here(field) { this.put(field, this.viewer.index); }
 
-  // Met at this step; pressed again unmet, then unclear.
-  bind(number) {
-    const point = this.point(number);
+  // A digit never changes a finding: on a key point that has one it only goes there.
+  judgeOpen(number, finding) {
+    const point = this.points[number - 1];
     if (!point) return announce(`Key point ${number} does not exist`);
-    const radios = [...point.querySelectorAll("[type=radio]")];
-    const next = radios[(radios.findIndex((radio) => radio.checked) + 1) % radios.length];
-    next.checked = true;
+    const found = point.querySelector(":checked")?.value;
+    if (!found) return this.judge(point, finding);
+    this.select(point);
+    return announce(`Key point ${number} is ${found}. Press h, Shift H or q to change it.`);
+  }
+
+  judge(point, finding) {
+    if (!point) return announce("This task has no key points");
+    if (!shown(point.parentElement)) return announce("Not executable: key points need no finding");
+    const radio = point.querySelector(`[value=${finding}]`);
+    radio.checked = true;
     if (this.steps) this.here(point.querySelector(".at input"));
-    changed(next);
-    return announce(`Key point ${number} ${next.value}${this.steps ? ` at step ${this.viewer.index}` : ""}`);
+    changed(radio);
+    this.select(point);
+    return announce(`Key point ${point.dataset.point} ${finding}${this.steps ? ` at step ${this.viewer.index}` : ""}`);
   }
 
   choose(value) {
@@ -87,20 +102,86 @@ class Label {
     announce(`Failure at step ${this.viewer.index}`);
   }
 
-  proveHere() {
-    const point = document.activeElement?.closest(".point");
-    if (!point) return announce("Select a key point first: Shift and its digit");
-    this.here(point.querySelector(".at input"));
-    return announce(`Key point ${point.dataset.point} is proved by step ${this.viewer.index}`);
-  }
-
   lackHere() {
     const [field, step] = [this.form.elements.evidence_missing, this.viewer.index];
     const steps = new Set(numbers(field.value));
     const listed = steps.delete(step);
     if (!listed) steps.add(step);
     this.put(field, [...steps].sort((one, other) => one - other).join(", "));
-    announce(`Evidence ${listed ? "is no longer" : "is"} missing at step ${step}`);
+    announce(`${listed ? "Mark removed" : "Marked"}: no evidence at step ${step}`);
+  }
+
+  // --- boxes: what proves a key point, or shows the failure, on the screenshot of its step ----------------------------
+
+  get boxes() {
+    try {
+      return JSON.parse(this.form.elements.boxes?.value || "[]");
+    } catch {
+      return []; // the server says what is wrong with it
+    }
+  }
+
+  get failed() { return Boolean(this.form.querySelector("[name=verdict][value='0']:checked")); }
+
+  // The text of a key point names its box; null is the failure.
+  setBox(keyPoint, step, box) {
+    const others = this.boxes.filter((one) => one.key_point !== keyPoint);
+    const all = box ? [...others, { key_point: keyPoint, step, box }] : others;
+    this.put(this.form.elements.boxes, all.length ? JSON.stringify(all) : "");
+  }
+
+  // The current key point; the same key again, or in a field of the failure: the failure, which is null.
+  get boxTarget() {
+    const failure = this.drawing ? this.drawing.point : document.activeElement?.closest(".for-failure");
+    return failure ? null : this.selected ?? null;
+  }
+
+  async drawBox(point = this.boxTarget) {
+    const drawing = this.drawing;
+    drawing?.leave();
+    if (this.early || (drawing && drawing.point === point)) return null;
+    if (!this.viewer.picture.svg) return announce("This step has no screenshot");
+    if (point && !shown(point.parentElement)) return announce("Not executable: key points need no finding");
+    const keyPoint = point ? textOf(point) : null;
+    const name = point ? `key point ${point.dataset.point}` : "the failure";
+    const step = this.viewer.index;
+    const old = this.boxes.find((one) => one.key_point === keyPoint && one.step === step);
+    const early = [];
+    this.early = early; // keys that are pressed while drawing.js loads
+    const loaded = await import("./drawing.js").catch(() => null);
+    this.early = null;
+    if (!loaded) return announce("The server cannot be reached");
+    if (this.viewer.index !== step) return announce("No box was drawn, because the step has changed");
+    const ended = (box) => {
+      this.drawing = null;
+      if (box !== undefined) this.keepBox(box, point, step, name);
+      this.showBoxes();
+      this.main.focus({ preventScroll: true });
+    };
+    this.drawing = Object.assign(new loaded.Drawing(this.viewer.picture, old?.box, name, announce, ended), { point });
+    return again(early);
+  }
+
+  keepBox(box, point, step, name) {
+    if (box && !point && !this.failed) this.choose("0");
+    if (box) this.put(point ? point.querySelector(".at input") : this.form.elements.failure_step, step);
+    this.setBox(point ? textOf(point) : null, step, box);
+    announce(box ? `Box saved for ${name} at step ${step}` : `Box removed for ${name}`);
+  }
+
+  // The proof has moved to another step: the box does not show it any more.
+  dropMovedBoxes() {
+    const steps = new Map(this.points.map((point) => [textOf(point), point.querySelector(".at input").value.trim()]));
+    steps.set(null, this.form.elements.failure_step.value.trim());
+    const kept = this.boxes.filter((one) => steps.get(one.key_point) === "" || Number(steps.get(one.key_point)) === one.step);
+    if (kept.length < this.boxes.length) this.form.elements.boxes.value = kept.length ? JSON.stringify(kept) : "";
+  }
+
+  showBoxes() {
+    if (this.drawing) return;
+    const numbers = new Map(this.points.map((point) => [textOf(point), point.dataset.point]));
+    const own = this.boxes.filter((one) => one.step === this.viewer.index && (one.key_point !== null || this.failed));
+    showBoxes(own.map(({ key_point: text, box }) => ({ box, name: numbers.get(text) ?? "failure", kind: "own" })));
   }
 
   // --- answering what is chosen and pressed -------------------------------------------------------------------------
@@ -110,6 +191,7 @@ class Label {
       const step = field.closest(".point").querySelector(".at input");
       if (!step.value.trim()) this.here(step);
     }
+    if (this.steps) this.dropMovedBoxes();
     this.form.querySelectorAll("[data-explains]").forEach((select) => {
       document.getElementById(select.dataset.explains).textContent = select.selectedOptions[0]?.dataset.definition ?? "";
     });
@@ -131,6 +213,11 @@ class Label {
     const here = event.target.closest("[data-here]");
     if (here) this.here(document.getElementById(here.dataset.here));
     if (event.target.closest("[data-lacking]")) this.lackHere();
+    const box = event.target.closest("[data-box]")?.dataset.box;
+    if (box) this.drawBox(this.points[box - 1] ?? null);
+    const unfolded = this.points[event.target.closest("[data-unfold]")?.dataset.unfold - 1];
+    this.select(unfolded ?? event.target.closest(".point"));
+    unfolded?.querySelector(":checked").focus({ preventScroll: true }); // its button is gone
     const link = event.target.closest(".missing a, .summary a");
     const field = link && document.getElementById(link.hash.slice(1));
     if (!field) return;
@@ -141,22 +228,37 @@ class Label {
 
   // What is pressed with the mouse leaves the focus to a text, or gives it to the desk: the next key is meant for it.
   pressed(event) {
-    if (!event.target.closest(".seg, .option, [data-here], [data-lacking]")) return;
+    if (!event.target.closest(".seg, .option, [data-here], [data-lacking], [data-box]")) return;
     event.preventDefault();
     if (!document.activeElement?.matches("textarea")) this.main.focus({ preventScroll: true });
   }
 
-  // Enter in a line of text would submit; that is Ctrl Enter, from everywhere.
+  // Enter in a line of text would submit; that is Ctrl Enter, from everywhere. It goes on to what is missing.
   notByEnter(event) {
-    if (event.key === "Enter" && !event.ctrlKey && event.target.matches("input, select")) event.preventDefault();
+    if (event.key !== "Enter" || event.ctrlKey || !event.target.matches("input, select")) return;
+    event.preventDefault();
+    if (!event.target.matches("[type=radio], [type=checkbox]")) this.toMissing();
   }
 
   // --- going to fields ----------------------------------------------------------------------------------------------
 
-  toPoint(number) {
-    const point = this.point(number);
-    if (!point) return announce(`Key point ${number} does not exist`);
-    return this.to(point.querySelector(":checked") ?? point.querySelector("input"));
+  // The current key point has the large buttons and the step.
+  select(point) {
+    if (!point) return;
+    this.selected = point;
+    this.showPoints();
+    point.scrollIntoView({ block: "nearest" });
+  }
+
+  nextOpen(after) {
+    const open = this.points.filter((point) => !point.querySelector(":checked"));
+    return open.find((point) => Number(point.dataset.point) > after) ?? open[0];
+  }
+
+  toNextOpen() {
+    const next = this.nextOpen(Number(this.selected?.dataset.point ?? 0));
+    this.select(next);
+    announce(next ? `Key point ${next.dataset.point}` : "All key points have a finding");
   }
 
   toMissing() {
@@ -166,7 +268,7 @@ class Label {
   }
 
   lacks(field) {
-    const block = field.closest(".for-failure, .for-cause, .for-exception");
+    const block = field.closest(".for-failure, .for-cause, .for-exception, .points");
     if (block && !shown(block)) return false;
     if (field.matches("fieldset")) return !field.querySelector(":checked");
     const point = field.closest(".point");
@@ -182,8 +284,9 @@ class Label {
 
   // A link for a key point leads to its buttons; once one is chosen, what is missing is the step.
   to(field) {
-    const point = field.matches("[type=radio]") && field.closest(".point");
-    const step = point && point.querySelector(":checked") && point.querySelector(".at input");
+    const point = field.closest(".point");
+    this.select(point);
+    const step = point?.querySelector(":checked") && point.querySelector(".at input");
     const target = step && !step.value.trim() ? step : field; // a point of an answer has no step
     for (let details = target.closest("details"); details; details = details.parentElement.closest("details")) details.open = true;
     target.focus({ preventScroll: true });
@@ -194,7 +297,7 @@ class Label {
 
   atStep() {
     this.form.elements.step.value = this.viewer.index;
-    this.marks();
+    if (this.steps) this.showBoxes();
   }
 
   // {step: words} of what the form names: key points proved, the failure, evidence that is missing.
@@ -203,7 +306,7 @@ class Label {
     if (!this.steps) return named;
     const name = (step, words) => named.set(step, [...(named.get(step) ?? []), words]);
     this.form.querySelectorAll(".point").forEach((point, index) => {
-      numbers(point.querySelector(".at input").value).forEach((step) => name(step, DIGITS[index] ?? `(${index + 1})`));
+      numbers(point.querySelector(".at input").value).forEach((step) => name(step, CIRCLED[index] ?? `(${index + 1})`));
     });
     if (this.form.querySelector("[name=verdict][value='0']:checked")) {
       numbers(this.form.elements.failure_step.value).forEach((step) => name(step, "failure"));
@@ -214,22 +317,101 @@ class Label {
 
   marks() {
     const named = this.named();
-    document.querySelectorAll("#strip .thumb").forEach((thumb) => {
+    this.showPoints();
+    this.linkSteps();
+    if (this.steps) this.showBoxes();
+    document.querySelectorAll("#strip .thumb, #transcript li").forEach((thumb) => {
       const words = named.get(Number(thumb.dataset.step)) ?? [];
       thumb.classList.toggle("named", words.length > 0);
       thumb.classList.toggle("lacking", words.includes("no evidence"));
       thumb.querySelector(".names")?.remove();
-      if (words.length) thumb.append(badge(words.join(" ")));
+      if (words.length) (thumb.querySelector(":scope > div") ?? thumb).append(badge(shortened(words)));
     });
   }
 
-  // A key point that does not fit its line is shown whole over the next ones, when pointed or gone to.
-  findCut() {
-    this.form.querySelectorAll(".point").forEach((point) => {
-      const text = point.querySelector(".text");
-      point.classList.toggle("cut", text.scrollHeight > text.clientHeight + 2);
+  // Many key points that are met become one line: the open ones stay in sight.
+  showPoints() {
+    const points = this.points;
+    const folds = [];
+    const boxed = new Set(this.boxes.map((one) => one.key_point));
+    points.forEach((point) => {
+      const finding = point.querySelector(":checked")?.value ?? "";
+      const step = point.querySelector(".at input")?.value.trim() ?? "";
+      const current = point === this.selected;
+      const folded = points.length > UNFOLDED && finding === "met" && !current;
+      if (folded) folds.push([point.dataset.point, step]);
+      point.classList.toggle("current", current);
+      point.classList.toggle("judged", finding !== "");
+      point.classList.toggle("folded", folded);
+      const [shown, link] = point.querySelectorAll(".result > *");
+      shown.className = `finding ${finding}`;
+      shown.textContent = finding;
+      if (!link) return;
+      link.hidden = !/^\d+$/.test(step);
+      link.dataset.step = step;
+      link.href = `${this.viewer.address}step=${step}`;
+      link.textContent = `${boxed.has(textOf(point)) ? "▭ " : ""}step ${step}`;
     });
+    const count = this.form.querySelector("[data-judged]");
+    if (count) count.textContent = `${points.filter((point) => point.matches(".judged")).length} of ${points.length} judged`;
+    const line = this.form.querySelector(".folded-points");
+    line.hidden = !folds.length;
+    if (line.dataset.folds === String(folds)) return; // a button that has the focus stays
+    line.dataset.folds = folds;
+    line.querySelectorAll("button").forEach((button) => button.remove());
+    folds.forEach(([number, step]) => line.append(unfolding(number, step)));
   }
+
+  // Steps that the reasoning names, as links below it.
+  linkSteps() {
+    const line = this.form.querySelector(".step-links");
+    if (!line) return;
+    const steps = [...new Set([...this.reasoning.value.matchAll(/\bsteps?[ \u00a0]#?(\d{1,6})\b/gi)].map((match) => Number(match[1])))];
+    const known = steps.filter((step) => step <= this.viewer.last).slice(0, 8);
+    line.hidden = !known.length;
+    line.replaceChildren("Links", ...known.map((step) => stepLink(step, this.viewer.address)));
+  }
+}
+
+// Replay keys in order: each one needs the result of the one before. Such events type nothing into a field.
+async function again(events) {
+  for (const event of events) {
+    const field = document.activeElement;
+    if (typing(field) && field.setRangeText && event.key.length === 1) insert(field, event.key);
+    else field.dispatchEvent(new KeyboardEvent("keydown", event));
+    await null;
+  }
+}
+
+function insert(field, text) {
+  field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+const textOf = (point) => point.querySelector(".text").textContent;
+
+function stepLink(step, address) {
+  const link = document.createElement("a");
+  link.dataset.step = step;
+  link.href = `${address}step=${step}`;
+  link.textContent = `step ${step}`;
+  return link;
+}
+
+function unfolding(number, step) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "small";
+  button.dataset.unfold = number;
+  button.title = `Key point ${number}: met${step ? ` at step ${step}` : ""}`;
+  button.innerHTML = "<b></b>";
+  button.firstChild.textContent = number;
+  if (step) button.append(` · ${step}`);
+  return button;
+}
+
+function shortened(words) {
+  return words.length > MOST_NAMED ? [...words.slice(0, MOST_NAMED - 1), `+${words.length - MOST_NAMED + 1}`].join(" ") : words.join(" ");
 }
 
 function badge(text) {
@@ -237,6 +419,15 @@ function badge(text) {
   made.className = "names";
   made.textContent = text;
   return made;
+}
+
+// --- boxes on the picture -----------------------------------------------------------------------------------------
+
+// Those of labels that the page shows: {step, box, name, kind}.
+const others = [...document.querySelectorAll("[data-boxes] script")].flatMap((list) => JSON.parse(list.textContent));
+
+function showBoxes(own = []) {
+  viewer.picture.frame([...others.filter((one) => one.step === viewer.index), ...own]);
 }
 
 // --- the page ------------------------------------------------------------------------------------------------------
@@ -274,6 +465,10 @@ async function tools() {
   }
 }
 for (const sign of ["keydown", "pointerdown", "focusin"]) addEventListener(sign, () => tools(), { once: true, capture: true });
+if (form?.querySelector(".attempt")) {
+  const load = () => import("./attempt.js").catch(() => announce("The timer cannot be loaded"));
+  for (const sign of ["pointerover", "focusin", "keydown"]) addEventListener(sign, load, { once: true, capture: true });
+}
 
 function opened(id) {
   if (id === "rules") return tools().then((loaded) => loaded.rules?.toggle());
@@ -290,9 +485,7 @@ function panel(open) {
     if (opening !== mine) return;
     opening = null;
     const field = document.activeElement;
-    if (!early || !typing(field)) return;
-    field.setRangeText(early, field.selectionStart, field.selectionEnd, "end");
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    if (early && typing(field)) insert(field, early);
   });
   opening = mine;
 }
@@ -318,13 +511,20 @@ export const KEYS = {
   ...label?.keys,
   ...(document.getElementById("phrases") && { p: () => panel(() => tools().then((loaded) => loaded.phrases?.open())) }),
   u: () => document.querySelector("[data-undo]")?.click(),
+  D: () => showFacts(),
+  ...(document.querySelector("[data-put-off]") && { L: () => document.querySelector("[data-put-off]").click() }),
 };
 
+function showFacts(open = !document.querySelector(".task-facts").open) {
+  document.querySelector(".task-facts").open = open;
+}
+
+const LISTS = ".missing[open], .others[open], .task-facts[open]";
 const typing = (element) => element.matches("textarea, select, input:not([type=radio], [type=checkbox]), [contenteditable]");
 
 // Out of a field first, then what is open.
 function leave(element) {
-  const list = element.closest(".missing[open], .others[open]") ?? document.querySelector(".missing[open], .others[open]");
+  const list = element.closest(LISTS) ?? document.querySelector(LISTS);
   if (list) list.open = false;
   else if (!rules.hidden && (rules.contains(element) || !typing(element))) tools().then((loaded) => loaded.rules.close());
   main.focus({ preventScroll: true });
@@ -363,14 +563,19 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (opening) return typedEarly(event);
+  if (label?.early && !typing(event.target)) {
+    event.preventDefault();
+    label.early.push(event);
+    return;
+  }
   if (typing(event.target) ? name !== "Escape" : itsOwn(event)) return;
   if (!Object.hasOwn(KEYS, name)) return;
   event.preventDefault();
-  KEYS[name]();
+  KEYS[name](event);
 });
 
 document.addEventListener("click", (event) => {
-  document.querySelectorAll(".missing[open], .others[open]").forEach((list) => { list.open = list.contains(event.target); });
+  document.querySelectorAll(LISTS).forEach((list) => { list.open = list.contains(event.target); });
   const opener = event.target.closest("[data-opens]");
   if (opener) {
     event.preventDefault();
@@ -398,11 +603,10 @@ document.addEventListener("submit", async (event) => {
   }
 });
 
-// What the agent says it found is shown at its last step.
-const final = document.getElementById("final");
-const showFinal = () => { if (final) final.hidden = viewer.index !== viewer.last; };
-document.addEventListener("step", showFinal);
-showFinal();
+if (others.length && !label) {
+  document.addEventListener("step", () => showBoxes());
+  showBoxes();
+}
 
 if (activity) {
   new Drafts(form, session, activity);

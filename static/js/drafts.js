@@ -212,7 +212,14 @@ export class Drafts {
 
   // By script: a page that cannot be reached must not take the form's place.
   submitting(event) {
-    if (this.passed || event.submitter?.hasAttribute("formaction")) return;
+    if (this.passed) return;
+    if (event.submitter?.hasAttribute("formaction")) {
+      this.saving.stop();
+      if (!this.saving.saving) return;
+      event.preventDefault(); // the draft that is on its way has a new version
+      this.saving.saving.then(() => this.form.requestSubmit(event.submitter));
+      return;
+    }
     event.preventDefault();
     if (this.saving.conflict) this.compare(this.saving.conflict);
     else this.saving.submit(event.submitter);

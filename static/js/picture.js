@@ -19,12 +19,15 @@ export class Picture {
     this.timer = null;
     this.marks = remembered("marks", true);
     this.shot.classList.toggle("unmarked", !this.marks);
+    shot.addEventListener("scroll", () => this.pointOut(), { passive: true });
+    addEventListener("resize", () => this.pointOut());
     shot.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
     shot.addEventListener("pointerdown", (event) => this.grabbed(event));
     shot.addEventListener("touchstart", (event) => this.pinched(event), { passive: false });
     shot.addEventListener("touchmove", (event) => this.pinched(event), { passive: false });
     shot.addEventListener("touchend", () => { this.pinch = null; });
     this.buttons();
+    this.pointOut();
   }
 
   get stage() { return this.shot.closest(".stage"); }
@@ -32,15 +35,20 @@ export class Picture {
   get width() { return this.svg?.viewBox.baseVal.width ?? 0; }
   get height() { return this.svg?.viewBox.baseVal.height ?? 0; }
 
-  // The picture of another step, at the scale and the place of the one that was shown.
-  show(content) {
+  // The screenshot of another step, at the scale of the one before; ``place`` then restores the scroll position.
+  show(content, tall) {
     this.stop();
-    const { scrollLeft, scrollTop } = this.shot;
+    this.left = [this.shot.scrollLeft, this.shot.scrollTop];
+    this.stage.classList.toggle("tall", tall);
     this.shot.replaceChildren(...content.cloneNode(true).childNodes);
     this.shot.setAttribute("aria-label", content.getAttribute("aria-label"));
-    this.boxes = null;
+    this.boxes = this.framed = null;
     this.apply();
-    this.shot.scrollTo(scrollLeft, scrollTop);
+  }
+
+  place() {
+    this.shot.scrollTo(...this.left);
+    this.pointOut();
   }
 
   // --- zoom and pan -----------------------------------------------------------------------------------------------
@@ -64,6 +72,7 @@ export class Picture {
     this.apply();
     const now = point.matrixTransform(this.svg.getScreenCTM());
     this.shot.scrollBy(now.x - atX, now.y - atY);
+    this.pointOut();
     this.say(this.scale === null ? "The screenshot fits" : `${this.percent()}`);
   }
 
@@ -75,6 +84,7 @@ export class Picture {
       this.svg.style.width = this.scale === null ? "" : `${this.width * this.scale}px`;
       this.svg.style.height = this.scale === null ? "" : `${this.height * this.scale}px`;
       this.sharpen();
+      this.frame();
     }
     this.buttons();
   }
@@ -130,8 +140,65 @@ export class Picture {
     this.marks = !this.marks;
     remember("marks", this.marks);
     this.shot.classList.toggle("unmarked", !this.marks);
+    this.pointOut();
     this.say(this.marks ? "Marks shown" : "Marks hidden");
     this.buttons();
+  }
+
+  // A click mark that is scrolled out of sight: an arrow says where it is.
+  pointOut() {
+    const away = this.away();
+    this.pill?.remove();
+    this.ruler?.remove();
+    this.pill = this.ruler = null;
+    if (!away) return;
+    this.pill = document.createElement("button");
+    this.pill.type = "button";
+    this.pill.className = "away";
+    this.pill.dataset.press = "C";
+    this.pill.textContent = `${away} `;
+    const key = document.createElement("kbd");
+    key.textContent = "Shift C";
+    this.pill.append(key);
+    this.shot.after(this.pill);
+    if (this.shot.scrollHeight > this.shot.clientHeight + 1) this.measure();
+  }
+
+  // A ruler at the edge stands for the whole height: the part in view, and a mark where the click is.
+  measure() {
+    const { scrollTop, scrollHeight, clientHeight, clientWidth, offsetTop, offsetLeft } = this.shot;
+    const ring = this.svg.querySelector(".mark .ring").getBoundingClientRect();
+    const click = ring.top + ring.height / 2 - this.shot.getBoundingClientRect().top + scrollTop;
+    const per = (part) => `${(100 * part) / scrollHeight}%`;
+    const [view, mark] = [document.createElement("i"), document.createElement("b")];
+    Object.assign(view.style, { top: per(scrollTop), height: per(clientHeight) });
+    mark.style.top = per(click);
+    this.ruler = Object.assign(document.createElement("div"), { className: "ruler", ariaHidden: "true" });
+    Object.assign(this.ruler.style, { top: `${offsetTop + 8}px`, height: `${clientHeight - 16}px`, left: `${offsetLeft + clientWidth - 20}px` });
+    this.ruler.append(view, mark);
+    this.shot.after(this.ruler);
+  }
+
+  away() {
+    const ring = this.svg?.querySelector(".mark .ring");
+    if (!ring || !this.marks) return "";
+    const [mark, frame] = [ring.getBoundingClientRect(), this.shot.getBoundingClientRect()];
+    const size = this.svg.getBoundingClientRect().width / this.width || 1;
+    const pixels = (css) => `${Math.round(css / size).toLocaleString("en")} px`;
+    const [x, y] = [mark.left + mark.width / 2, mark.top + mark.height / 2];
+    if (y > frame.bottom) return `↓ the click is ${pixels(y - frame.bottom)} further down`;
+    if (y < frame.top) return `↑ the click is ${pixels(frame.top - y)} further up`;
+    if (x > frame.right) return `→ the click is ${pixels(x - frame.right)} further right`;
+    return x < frame.left ? `← the click is ${pixels(frame.left - x)} further left` : "";
+  }
+
+  toMark() {
+    const ring = this.svg?.querySelector(".mark .ring");
+    if (!ring) return this.say("This step has no click mark");
+    if (!this.marks) this.toggleMarks();
+    const [mark, frame] = [ring.getBoundingClientRect(), this.shot.getBoundingClientRect()];
+    this.shot.scrollBy(mark.left + mark.width / 2 - frame.left - frame.width / 2, mark.top + mark.height / 2 - frame.top - frame.height / 2);
+    return this.say("The click is in view");
   }
 
   toggleOutlines() {
@@ -158,6 +225,26 @@ export class Picture {
       const bottom = Math.min(y + height + BESIDE, this.height);
       const sides = { x: left, y: top, width: right - left, height: bottom - top };
       for (const kind of ["under", "over"]) group.append(drawn("rect", { class: kind, ...sides }));
+    }
+    this.svg.append(group);
+  }
+
+  // Boxes of people: {box: [x, y, width, height], name, kind}, in pixels of the picture. Their names keep one size.
+  frame(boxes = this.framed) {
+    this.framed = boxes;
+    this.svg?.querySelector(".boxes")?.remove();
+    if (!this.svg || !boxes?.length) return;
+    const pixel = this.width / this.svg.getBoundingClientRect().width || 1;
+    const group = drawn("g", { class: "boxes" });
+    for (const { box: [x, y, width, height], name, kind } of boxes) {
+      const one = drawn("g", { class: kind });
+      for (const place of ["under", "over"]) one.append(drawn("rect", { class: place, x, y, width, height }));
+      const above = y > 20 * pixel;
+      const place = { x: x + 2 * pixel, y: above ? y - 5 * pixel : y + height + 14 * pixel, "font-size": 13 * pixel };
+      const text = drawn("text", place);
+      text.textContent = name;
+      one.append(text);
+      group.append(one);
     }
     this.svg.append(group);
   }
@@ -224,7 +311,7 @@ export function remember(name, value) {
   }
 }
 
-function drawn(name, attributes) {
+export function drawn(name, attributes) {
   const element = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   return element;

@@ -6,7 +6,7 @@ export const PAUSES = [1000, 2000, 4000, 8000, 15_000, 30_000]; // until the nex
 const LONGEST = 600_000; // milliseconds; a longer Retry-After is cut to this
 const MEASURING = 3000; // milliseconds that a submit waits at most for the report of the active time
 const PREFIX = "webverdict-typed";
-const OURS = new Set(["csrfmiddlewaretoken", "version", "step"]);
+const OURS = new Set(["csrfmiddlewaretoken", "version", "step", "undo"]);
 const TAB = Math.random().toString(36).slice(2);
 
 const named = (form) => [...form.elements].filter((field) => field.name && !OURS.has(field.name) && field.type !== "submit");

@@ -3,14 +3,16 @@
 import { Picture, remember, remembered } from "./picture.js";
 import { PATIENCE } from "./session.js";
 
-const AHEAD = { atFirst: [1], after: [1, 2, -1] }; // nobody may want more than the first look
+const AHEAD = { atFirst: [1], after: [1, 2, -1], held: [1, 2, 3, 4, 5, 6, 7, 8] }; // nobody may want more than the first look
+const NOTED = 100; // milliseconds that a step is shown before the address names it
+const PAGES = 30; // steps that stay in memory
+const BLOCKS = 6; // and blocks of changes
 const COMPARED = 60; // steps whose changes are asked for at once
 
 export class Viewer {
   constructor() {
-    this.pages = new Map();
-    this.changes = new Map();
-    this.asked = new Map();
+    this.pages = new Recent(PAGES);
+    this.changes = new Recent(BLOCKS);
     this.wanted = this.index;
     this.seen = new Set(numbers(this.strip.dataset.seen));
     this.picture = new Picture(document.querySelector(".shot"), () => this.before(), announce);
@@ -23,15 +25,19 @@ export class Viewer {
     this.fold();
     this.markCurrent();
     this.lookAhead(AHEAD.atFirst);
+    const wide = matchMedia("(min-width: 2000px)");
+    const beside = () => { if (wide.matches) ready(() => this.readAll(true).then(() => this.widen())); };
+    wide.addEventListener("change", beside);
+    beside();
     ready(() => this.shown(this.index));
   }
 
   get keys() {
     return {
-      ArrowRight: () => this.move(1),
-      j: () => this.move(1),
-      ArrowLeft: () => this.move(-1),
-      k: () => this.move(-1),
+      ArrowRight: (event) => this.move(1, event),
+      j: (event) => this.move(1, event),
+      ArrowLeft: (event) => this.move(-1, event),
+      k: (event) => this.move(-1, event),
       Home: () => this.go(0),
       End: () => this.go(this.last),
       " ": () => this.toUnseen(),
@@ -43,6 +49,8 @@ export class Viewer {
       "-": () => this.picture.by(0.8),
       0: () => this.picture.fit(),
       c: () => this.picture.toggleMarks(),
+      C: () => this.picture.toMark(),
+      t: () => this.readAll(),
       d: () => this.toggleOutlines(),
       b: () => this.picture.blink(),
       "/": () => this.find(),
@@ -64,6 +72,10 @@ export class Viewer {
       event.preventDefault();
       return this.find();
     }
+    if (event.target.closest("[data-transcript]:not(.stage)") && !(event.ctrlKey || event.metaKey || event.shiftKey)) {
+      event.preventDefault();
+      return this.readAll();
+    }
     const press = event.target.closest("[data-press]");
     if (press) return this.keys[press.dataset.press]();
     if (event.target.closest("[data-fold]")) return this.fold(!this.folded);
@@ -71,6 +83,23 @@ export class Viewer {
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     this.go(Number(link.dataset.step));
+  }
+
+  // All steps in one list, over the picture or, on a wide screen, beside it.
+  async readAll(show) {
+    this.transcript ??= import("./transcript.js").then(
+      ({ Transcript }) => new Transcript(this, announce, fetched),
+      () => {
+        this.transcript = null;
+        throw new Error("The server cannot be reached; the transcript is not shown.");
+      },
+    );
+    await this.transcript.then((transcript) => transcript.toggle(show)).catch((problem) => announce(problem.message));
+  }
+
+  // Extra help on wide screens; the desk works without it if it cannot be loaded.
+  widen() {
+    this.wide ??= import("./wide.js").then(({ Wide }) => new Wide(this), () => { this.wide = null; });
   }
 
   async find() {
@@ -83,7 +112,12 @@ export class Viewer {
     }
   }
 
-  move(by) { this.go(this.wanted + by); }
+  // A key that is held shows every step it passes: it waits for the one that is on its way.
+  move(by, event) {
+    if (!event?.repeat) return this.go(this.wanted + by);
+    this.lookAhead(AHEAD.held.map((steps) => steps * by));
+    return this.painted && this.wanted === this.index && this.go(this.wanted + by);
+  }
 
   async go(to) {
     const index = Math.min(Math.max(to, 0), this.last);
@@ -93,20 +127,11 @@ export class Viewer {
       if (this.wanted !== index) return;
       this.show(page, index);
     } catch (problem) {
-      this.pages.delete(index);
       announce(problem.message);
     }
   }
 
-  page(index) {
-    if (!this.pages.has(index)) {
-      if (this.pages.size > 60) this.pages.clear();
-      const loading = this.load(index);
-      loading.catch(() => this.pages.delete(index));
-      this.pages.set(index, loading);
-    }
-    return this.pages.get(index);
-  }
+  page(index) { return this.pages.recall(index, () => this.load(index)); }
 
   async load(index) {
     const page = await fetched(`${this.address}step=${index}&bare`, "step");
@@ -119,32 +144,48 @@ export class Viewer {
 
   // --- showing a step -----------------------------------------------------------------------------------------------
 
+  // Read the layout before changing the page, so that the browser computes it once for each step.
   show(page, index) {
     const kept = focused();
     const there = page.getElementById("stage");
     this.stage.dataset.index = index;
-    this.stage.classList.toggle("tall", there.classList.contains("tall"));
+    this.markCurrent();
+    this.picture.show(there.querySelector(".shot"), there.classList.contains("tall"));
     for (const part of [".where", "#step"]) {
       document.querySelector(part).replaceWith(page.querySelector(part).cloneNode(true));
     }
-    this.picture.show(there.querySelector(".shot"));
     this.linkOriginal();
-    this.markCurrent();
-    focusAgain(kept, this.thumb(index));
-    history.replaceState(null, "", `${this.address}step=${index}`);
+    this.markTask();
     announce(this.spoken(index));
     this.shown(index);
+    this.picture.place();
+    focusAgain(kept, this.thumb(index));
+    this.noteAddress();
     this.lookAhead();
+  }
+
+  // After the picture is painted: Chromium loads the icon of the page again for each address, which takes 5 ms.
+  noteAddress() {
+    clearTimeout(this.noting);
+    this.noting = setTimeout(() => history.replaceState(null, "", `${this.address}step=${this.index}`), NOTED);
   }
 
   // The step is on the screen: it counts as seen, and others are told.
   shown(index) {
+    this.painted = false;
+    requestAnimationFrame(() => { this.painted = true; });
     this.seen.add(index);
     mark(this.thumb(index));
     const count = document.querySelector("[data-unseen]");
     if (count) count.textContent = this.last + 1 - this.seen.size || "";
     if (this.picture.outlined) this.compare(index);
     document.dispatchEvent(new CustomEvent("step", { detail: { index } }));
+  }
+
+  // Words of the task that occur at this step.
+  markTask() {
+    const here = new Set(document.getElementById("step").dataset.terms.split(" "));
+    document.querySelectorAll(".task mark").forEach((mark) => mark.classList.toggle("in", here.has(mark.dataset.term)));
   }
 
   spoken(index) {
@@ -170,10 +211,14 @@ export class Viewer {
   thumb(index) { return document.querySelector(`#strip .thumb[data-step="${index}"]`); }
 
   markCurrent() {
-    this.strip.querySelectorAll(".thumb[aria-current]").forEach((thumb) => thumb.removeAttribute("aria-current"));
     const thumb = this.thumb(this.index);
+    const centre = () => {
+      if (thumb) this.strip.scrollLeft = thumb.offsetLeft - (this.strip.clientWidth - thumb.clientWidth) / 2;
+    };
+    if (!this.folded) centre();
+    this.strip.querySelectorAll(".thumb[aria-current]").forEach((other) => other.removeAttribute("aria-current"));
     thumb?.setAttribute("aria-current", "step");
-    if (thumb) this.strip.scrollLeft = thumb.offsetLeft - (this.strip.clientWidth - thumb.clientWidth) / 2;
+    if (this.folded) centre(); // a repeated step is hidden until it is the current one
     const near = [this.index - 6, this.index + 6].map((n) => Math.min(Math.max(n, 0), this.last));
     if (!near.every((index) => this.thumb(index))) this.moveStrip(this.index);
   }
@@ -259,13 +304,7 @@ export class Viewer {
   // {boxes, share} of a step, or null where nothing can be compared; fetched in blocks.
   async change(index) {
     const block = Math.floor(index / COMPARED);
-    if (!this.asked.has(block)) {
-      const loading = this.loadChanges(block);
-      loading.catch(() => this.asked.delete(block));
-      this.asked.set(block, loading);
-    }
-    await this.asked.get(block);
-    return this.changes.get(index) ?? null;
+    return (await this.changes.recall(block, () => this.loadChanges(block)))[index] ?? null;
   }
 
   async loadChanges(block) {
@@ -275,7 +314,24 @@ export class Viewer {
     if (!answer.ok || answer.redirected) throw new Error("no changes");
     const { steps, visible } = await answer.json();
     this.visible = visible;
-    for (const [index, change] of Object.entries(steps)) this.changes.set(Number(index), change);
+    return steps;
+  }
+}
+
+// A cache of promises by key: the least recently used one is dropped, and a failed one can be loaded again.
+class Recent extends Map {
+  constructor(most) {
+    super();
+    this.most = most;
+  }
+
+  recall(key, load) {
+    const value = this.get(key) ?? load();
+    this.delete(key);
+    this.set(key, value);
+    value.catch(() => { if (this.get(key) === value) this.delete(key); });
+    if (this.size > this.most) this.delete(this.keys().next().value);
+    return value;
   }
 }
 

@@ -1,7 +1,8 @@
 """Record the demo data again: ``python -m tools.demo.record [--output DIR] [--task NAME]``.
 
 Starts the demo sites, lets both agents do every task in a real Chromium, and writes tasks.json and submissions/; then
-the pages that the demo's answers cite (answers/) and the rows of the reference trajectories (reference.jsonl.gz).
+the trajectories and the answer key of the challenge (challenge/), the pages that the demo's answers cite (answers/) and
+the rows of the reference trajectories (reference.jsonl.gz).
 The result is the same each time except for a few pixels. reviews.json is written by hand, for invented people, and is
 not changed.
 """
@@ -16,14 +17,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from annotation.demo import DATA
 from tools.chromium import ChromiumMissingError, find_chromium
-from tools.demo import answers, careful, hasty, reference
+from tools.demo import answers, careful, challenge, hasty, reference
 from tools.demo.agents import VIEWPORT, Agent, Careful, Hasty, write_json
+from tools.demo.faults import FAULTS
 from tools.demo.network import quiet_trace
 from tools.demo.site import LOCAL, SITES, running_site
 from tools.demo.tasks import TASKS, DemoTask
@@ -54,9 +57,9 @@ def recording_browser() -> Iterator[Browser]:
 
 
 def record_trajectory(
-    browser: Browser, kind: type[Agent], script: Callable[[Agent], None], task: DemoTask, folder: Path
+    browser: Browser, kind: Callable[[Page], Agent], script: Callable[[Agent], None], task: DemoTask, folder: Path
 ) -> None:
-    """Let one agent do one task in a fresh session; ``folder`` is replaced."""
+    """Let an agent do one task in a fresh session; ``folder`` is replaced."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as scratch:
@@ -79,7 +82,7 @@ def record_trajectory(
 
 
 def record(output: Path, names: Collection[str] | None = None) -> list[Path]:
-    """Record the tasks of these names (None: all) into ``output``; return the folders of the trajectories."""
+    """Record the tasks and faults of these names (None: all) into ``output``; return the trajectories' folders."""
     output.mkdir(parents=True, exist_ok=True)
     write_json(output / "tasks.json", [task.as_json() for task in TASKS])
     folders = []
@@ -91,6 +94,7 @@ def record(output: Path, names: Collection[str] | None = None) -> list[Path]:
                 folder = output / "submissions" / kind.name / task.task_id
                 record_trajectory(browser, kind, scripts[task.name], task, folder)
                 folders.append(folder)
+        folders += challenge.write(output / "challenge", FAULTS, partial(record_trajectory, browser), names)
         if names is None:
             answers.write(browser, output / "answers")
             reference.write(browser, output / "reference.jsonl.gz")
@@ -100,7 +104,8 @@ def record(output: Path, names: Collection[str] | None = None) -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Record the demo data in a real Chromium.")
     parser.add_argument("--output", type=Path, default=DATA, help="folder to write to (default: the committed data)")
-    parser.add_argument("--task", action="append", choices=[task.name for task in TASKS], help="only this one")
+    names = [task.name for task in (*TASKS, *(fault.task for fault in FAULTS))]
+    parser.add_argument("--task", action="append", choices=names, help="only this one, or only this fault")
     arguments = parser.parse_args()
     try:
         folders = record(arguments.output, arguments.task)

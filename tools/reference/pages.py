@@ -374,6 +374,7 @@ def build_protocol() -> str:
         ("Causes of “not executable”", protocol.CAUSES),
         ("Deciding criteria", [term for term in protocol.DECIDING if term not in protocol.CRITERIA]),
         ("Comparison of the ways (protocol version 2)", protocol.PATHS),
+        ("Process labels (where a submission asks for them; definitions not in bundles)", protocol.PROCESS_LABELS),
     ):
         rows = [[code(term.code), term.name, term.definition] for term in terms]
         parts.append(f"## {title}\n\n" + table(["Code", "Name", "Definition"], rows))

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from annotation import workflow
+from annotation import parked, workflow
 from annotation.management.reports import find_account
 
 
@@ -33,6 +33,7 @@ class Command(BaseCommand):
         person = find_account(options["username"])
         if not options["yes"]:
             _ask(person.username)
+        parked.submit_due()
         try:
             erased = workflow.erase(
                 None,

@@ -1,4 +1,6 @@
-"""import_submission PATH --benchmark SLUG --agent NAME [--dry-run] [--keep-valid] [--report FILE.json]"""
+"""import_submission PATH --benchmark SLUG --agent NAME [--dry-run] [--keep-valid] [--protocol-version N]
+[--process-labels] [--report FILE.json]
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--keep-valid", action="store_true", help="import the valid trajectories, and list the others"
         )
+        parser.add_argument(
+            "--protocol-version",
+            type=int,
+            choices=[1, 2],
+            default=1,
+            help="2: annotators do each task themselves first, then judge",
+        )
+        parser.add_argument(
+            "--process-labels", action="store_true", help="let annotators mark steps: wrong, unnecessary, side effect"
+        )
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -44,6 +56,8 @@ class Command(BaseCommand):
                 maintainer=find_person(options["maintainer"]) if options["maintainer"] else None,
                 keep_valid=options["keep_valid"],
                 dry_run=options["dry_run"],
+                protocol_version=options["protocol_version"],
+                process_labels=options["process_labels"],
                 progress=make_progress(self),
             )
         except ingest.ImportStopped as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -10,7 +11,9 @@ from django.core.management.base import BaseCommand, CommandParser
 from annotation.formats.printable import counted
 from annotation.models.events import instant
 from evaluations import report_tables
-from evaluations.auditing.results import BundleCheck, find_related_bundles, list_checks, result
+from evaluations.auditing.importing import OPENED
+from evaluations.auditing.results import BundleCheck, find_freeze, find_related_bundles, list_checks, result
+from evaluations.auditing.summary import checks_of_bundle, summarise
 from evaluations.encoding import to_json
 from evaluations.management.reports import find_audit, seed_told
 from evaluations.models import Audit
@@ -34,7 +37,11 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(_as_json(audit), indent=2, ensure_ascii=False))
             return
         self.stdout.write(f"Audit {audit.pk} of {visible(str(audit.submission))}, {visible(audit.file_name)}")
-        self.stdout.write(format_findings(audit.manifest, _key(audit), _findings(audit)))
+        found = summarise(audit.findings, audit.submission.frozen_at, find_freeze(audit))
+        self.stdout.write(visible(found.sentence))
+        self.stdout.write(format_findings(audit.manifest, _key(audit), _findings(checks_of_bundle(audit.findings))))
+        for finding in (each for each in audit.findings if each["name"] == OPENED):
+            self.stdout.write(f"{finding['result'].upper()}  {OPENED}  {visible(finding['says'])}")
         for check in list_checks(audit)[1:]:
             self.stdout.write(_earlier(check))
         self._sample(audit)
@@ -77,10 +84,10 @@ def _earlier(check: BundleCheck) -> str:
     return f"Checked earlier, {at}, by {check.by}, given: {check.given}, key: {check.row.key_id}; failed: {failed}."
 
 
-def _findings(audit: Audit) -> list[Finding]:
+def _findings(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
     return [
         Finding(each["name"], each["title"], Result(each["result"]), each["says"], tuple(each["places"]))
-        for each in audit.findings
+        for each in rows
     ]
 
 

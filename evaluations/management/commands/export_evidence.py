@@ -74,10 +74,11 @@ class Command(BaseCommand):
         if bad := len(stored["damaged"]) + len(stored["missing"]):
             self.stderr.write(f"FAIL screenshots: {plural(bad, 'stored file')} damaged or missing.")
             results["fail"] += 1
+        checked = plural(len(claims), "claim") + (" and the screenshots" if bad else "")
         standing = ", ".join(f"{results[result]} {result.upper()}" for result in ("pass", "fail", "note"))
         partial = "partial " if evidence.bundle.submission["partial"] else ""
-        says = f"{output}: {partial}evidence of {evidence.submission}, {evidence.size / MEGABYTE:,.1f} MB; {standing}."
-        self.stdout.write(says)
+        about = f"{partial}evidence of {evidence.submission}, {evidence.size / MEGABYTE:,.1f} MB"
+        self.stdout.write(f"{output}: {about}; {checked}: {standing}.")
 
     def _progress(self, done: int, total: int) -> None:
         filled = 30 * done // total

@@ -17,7 +17,7 @@ from judges import demo
 
 class Command(BaseCommand):
     help = (
-        "Load the demo: people, reviewed and open submissions, a practice set, imported labels, answers, reference "
+        "Load the demo: people, reviewed and open submissions, practice sets, imported labels, answers, reference "
         "trajectories, checks and judgments. Working times are simulated. Running it again changes nothing."
     )
 
