@@ -37,7 +37,7 @@ class Change:
 def find_change(before: Image.Image, after: Image.Image) -> Change | None:
     """Find where ``after`` (RGB) differs from ``before``; None if their sizes differ too much to compare.
 
-    Widths may differ by 2 %, heights by half; extra height at the end of ``after`` counts as changed.
+    Widths may differ by 2%, heights by half; extra height at the end of ``after`` counts as changed.
     """
     if not _is_comparable(before.size, after.size):
         return None
@@ -123,7 +123,7 @@ def _find_cells(before: NDArray[np.int16], after: NDArray[np.int16]) -> tuple[Ce
     difference = np.full(after.shape, 255, dtype=np.int16)
     height, width = (min(pair) for pair in zip(before.shape, after.shape, strict=True))
     difference[:height, :width] = after[:height, :width] - before[:height, :width]
-    difference[:, width:] = 0  # the 2 % by which widths may differ
+    difference[:, width:] = 0  # the 2% by which widths may differ
     cell = max(SMALLEST_CELL, round((after.size / MOST_CELLS) ** 0.5))
     specks = _sum_cells(np.abs(difference) > NOISE, cell) >= SPECKS
     return specks | (np.abs(_sum_cells(difference, cell)) > TINT * cell**2), cell

@@ -26,7 +26,7 @@ OVER_TASKS = (
     "Intervals of several agents together are drawn by task, because a task that is hard for one agent is "
     "hard for others."
 )
-IS_NO_SUCCESS = "Human label 2 counts as not a success here."
+IS_NO_SUCCESS = "“Not executable” counts as not a success here."
 
 AGREEMENT = JUDGE_MEASURES["agreement"].column
 RULE = Column(

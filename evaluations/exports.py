@@ -106,18 +106,22 @@ def file_name(submission: Submission, kind: str, suffix: str, *, partial: bool) 
 
 
 class Missing:
-    """Problems for a page: their number, and those of each code as `exports_v2.Listed`, in the order of the codes."""
+    """Problems for a page: their number, and those of each code, in words, as `exports_v2.Listed`, in that order."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self._count = len(problems)
         self.groups: dict[str, exports_v2.Listed] = {
-            code: exports_v2.Listed() for code in sorted({problem.code for problem in problems})
+            _words(code): exports_v2.Listed() for code in sorted({problem.code for problem in problems})
         }
         for problem in problems:
-            self.groups[problem.code].add([problem])
+            self.groups[_words(problem.code)].add([problem])
 
     def __len__(self) -> int:
         return self._count
+
+
+def _words(code: str) -> str:
+    return code.replace("_", " ")
 
 
 def missing_for_export(submission: Submission) -> list[Problem]:

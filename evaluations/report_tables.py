@@ -40,7 +40,7 @@ def success(standings: Iterable[Standing]) -> Table:
         ),
     )
     rates = [rate for each in standings for rate in (("all", each), *each.levels.items())]
-    return tabulate("success", "Success rate", columns, rates, "Intervals are 95 %, by Wilson's formula.")
+    return tabulate("success", "Success rate", columns, rates, "Intervals are 95%, by Wilson's formula.")
 
 
 def verdicts(cases: Sequence[Case]) -> Table:

@@ -175,7 +175,7 @@ def cell(value: Value, kind: str = "text", link: str = "") -> Cell:
 
 
 def written(value: float | None, kind: str) -> str:
-    """Format a number of this kind: "83.3 %", "0.74", "+3.8", "48 s", "$0.0123", "1,302"; with a real minus sign."""
+    """Format a number of this kind: "83.3%", "0.74", "+3.8", "48 s", "$0.0123", "1,302"; with a real minus sign."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if isinstance(value, bool):
@@ -190,7 +190,7 @@ def interval(measure: Measure, kind: str) -> str:
 
 
 def bare(value: float | None, kind: str) -> str:
-    return written(value, kind).removesuffix(" %").removesuffix(" s")
+    return written(value, kind).removesuffix("%").removesuffix(" s")
 
 
 def counts(measure: Measure) -> str:
@@ -213,7 +213,7 @@ def _signless_zero(text: str) -> str:
 
 
 def _rate(value: float) -> str:
-    return _signless_zero(f"{value * 100:.1f}") + " %"
+    return _signless_zero(f"{value * 100:.1f}") + "%"
 
 
 def _seconds(value: float) -> str:

@@ -186,7 +186,7 @@ UNREAD_WRONG = "with what was not read counted as wrong"
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number for a page: ``value`` is "83.3 %", or why there is none; ``beside`` is the small text below it."""
+    """A number for a page: ``value`` is "83.3%", or why there is none; ``beside`` is the small text below it."""
 
     name: str
     value: str
@@ -222,8 +222,8 @@ OWN_VALUES = (
 
 
 def format_percent(mean: Mean) -> str:
-    """Return a percentage such as "83.3 %", or a dash if nothing was counted."""
-    return "–" if mean.value is None else f"{mean.value * 100:.1f} %"
+    """Return a percentage such as "83.3%", or a dash if nothing was counted."""
+    return "–" if mean.value is None else f"{mean.value * 100:.1f}%"
 
 
 def build_figures(numbers: Numbers) -> list[Figure]:

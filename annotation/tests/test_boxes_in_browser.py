@@ -60,7 +60,7 @@ def test_a_box_is_drawn_with_the_keyboard_around_the_click_and_binds_the_step(de
 
 
 def test_a_box_is_drawn_with_the_mouse_in_pixels_of_the_picture_at_any_zoom(desk: Page) -> None:
-    press(desk, "1", "z")  # at 100 %
+    press(desk, "1", "z")  # at 100%
     desk.get_by_role("button", name="draw a box for key point 1").click()
     expect(desk.get_by_role("group", name="Box for key point 1")).to_be_focused()
     frame = desk.locator(".shot svg").bounding_box()

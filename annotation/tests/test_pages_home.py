@@ -129,6 +129,17 @@ def test_a_maintainer_sees_reports_lacking_people_and_what_can_be_frozen(
     assert "frozen on" in page
 
 
+def test_a_maintainer_is_told_to_draw_once_no_label_and_no_decision_is_missing(
+    page_of: Any, people: dict[str, Person], submission: Submission
+) -> None:
+    testing.label_all(people, submission, {"task_0000": [1, 0, 1]})
+    assert page_of("mira")[0] == []  # there is a dispute
+    testing.adjudicate_all(people["carol"], submission)
+    assert page_of("mira")[0] == [("Draw spot checks", 1, "1 trajectory agreed and not drawn yet")]
+    workflow.draw_spot_checks(people["mira"], submission)
+    assert page_of("mira")[0] == []
+
+
 def test_home_tells_nobody_a_verdict_or_a_colleague(
     page_of: Any, people: dict[str, Person], submission: Submission
 ) -> None:

@@ -10,8 +10,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, progress, queue, training
+from annotation import access, progress, queue, stages, training
 from annotation.models import Assignment, Benchmark, Label, Membership, Person, Report, Submission
+from annotation.models.states import State
 from annotation.views.answers import Request, page
 
 Role = Membership.Role
@@ -148,6 +149,10 @@ def _to_maintain(person: Person, membership: Membership, start: str) -> Work:
     standing = progress.count_states(submission, done["trajectories"])
     if standing.final == done["trajectories"] and not standing.opened:
         return Work(membership, "every trajectory has a final verdict", start, "Review and freeze", 1, urgency=0)
+    states = dict(standing.states)
+    if states.get(State.AGREED) and not any(states.get(state) for state in (State.IN_REVIEW, *stages.BY_ADJUDICATORS)):
+        note = _count_out(states[State.AGREED], "agreed and not drawn yet")
+        return Work(membership, note, start, "Draw spot checks", 1, urgency=1)
     labels = f"{done['labels']} of {done['trajectories'] * submission.required_labels} labels"
     return Work(membership, f"{labels}, {standing.final} of {done['trajectories']} final", start)
 

@@ -8,6 +8,7 @@ from annotation.models import Agent, KeyPoint, Person, Submission
 from config.tests import test_independence as walking
 
 pytestmark = pytest.mark.django_db
+HAS_LABELS = "Some trajectories of this task are already labelled"
 protocol = walking.protocol
 
 
@@ -37,10 +38,14 @@ def test_who_annotates_a_benchmark_learns_nothing_from_its_catalogue(protocol, r
     declined = KeyPoint.objects.create(task=untouched, text=walking.mark("bob", "declined"), **proposal)
     catalogue.retire_key_point(declined)
     assert catalogue_pages(people, "alice", untouched) == before
-    assert "Some trajectories of this task are already labelled" not in "".join(catalogue_pages(people, "alice", labelled).values())
+    assert HAS_LABELS not in "".join(catalogue_pages(people, "alice", labelled).values())
     # All of this is shown to a maintainer who does not annotate.
     shown = catalogue_pages(people, "mira", untouched)
-    told = ("Some trajectories of this task are already labelled", walking.mark("bob", "proposal"), walking.mark("bob", "declined"))
+    told = (
+        HAS_LABELS,
+        walking.mark("bob", "proposal"),
+        walking.mark("bob", "declined"),
+    )
     assert [words for words in told if words not in "".join(shown.values())] == []
     assert untouched.external_id in shown["/benchmarks/shops?proposed=1"]
 

@@ -204,7 +204,7 @@ class Agreement:
     process: Annotated[ProcessAgreement | None, "Missing if no submission asks for process labels."] = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95 %."""
+        """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95%."""
         overall = self.overall.as_json()
         del overall["name"]
         without = ("overall",) if self.process is not None else ("overall", "process")

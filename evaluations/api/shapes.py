@@ -42,7 +42,7 @@ class CountTable(serializers.JSONField):
 
 
 class MeasureSerializer(serializers.Serializer):
-    """A figure with its 95 % interval, based on ``n`` cases; ``undefined`` is the reason if there is no value."""
+    """A figure with its 95% interval, based on ``n`` cases; ``undefined`` is the reason if there is no value."""
 
     value = Number()
     low = Number()
@@ -160,7 +160,7 @@ def _figures() -> Fields:
 def _row_of(heading: str, name: str, explanation: str = "") -> Any:
     own = {heading: serializers.CharField()} | fields_of(Row, {"name", "confusion", "measures"}) | _figures()
     own |= {name: Count() for name in CELLS}
-    own["intervals"] = serializers.DictField(child=_interval(), help_text="By the name of a figure, its 95 % interval.")
+    own["intervals"] = serializers.DictField(child=_interval(), help_text="By the name of a figure, its 95% interval.")
     counts = "``n`` cases are compared; the others of this row are left out and counted."
     return _serializer(f"{name}Row", explanation or counts, own)
 

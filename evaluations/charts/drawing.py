@@ -169,11 +169,11 @@ def powers(low: float, high: float) -> list[float]:
 
 
 def in_words(measure: Measure, kind: str) -> str:
-    """Format a measure for a sentence: "83.3 % (87 of 105; 95 % interval 75.0 to 89.2)"."""
+    """Format a measure for a sentence: "83.3% (87 of 105; 95% interval 75.0 to 89.2)"."""
     if measure.value is None:
         return f"undefined: {visible(measure.undefined)} (n {measure.n:,})"
     basis = f"n {measure.n:,}" if measure.hits is None else f"{measure.hits:,} of {measure.n:,}"
-    ends = f"; 95 % interval {interval(measure, kind)}" if interval(measure, kind) else ""
+    ends = f"; 95% interval {interval(measure, kind)}" if interval(measure, kind) else ""
     return f"{written(measure.value, kind)} ({basis}{ends})"
 
 
@@ -185,7 +185,7 @@ def named(text: str) -> str:
 
 
 def _without_zeros(text: str) -> str:
-    """Shorten "20.0 %" to "20 %", and "$0.0100" to "$0.01"."""
+    """Shorten "20.0%" to "20%", and "$0.0100" to "$0.01"."""
     return re.sub(r"\.?0+(?=\D*$)", "", text) if "." in text else text
 
 

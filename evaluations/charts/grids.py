@@ -112,7 +112,7 @@ class Grid(Chart):
 
 
 def _shade(share: float) -> float:
-    """Return the opacity for a share, in steps of 5 %; 0 for a negative share."""
+    """Return the opacity for a share, in steps of 5%; 0 for a negative share."""
     return round(DARKEST * round(20 * min(1.0, max(0.0, share))) / 20, 2)
 
 

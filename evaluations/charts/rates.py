@@ -117,7 +117,7 @@ def rates(
 ) -> Rates:
     """Draw a dot and its interval for every row (name, measure) or (name, measure, second measure), in the given order.
 
-    ``series`` names the two measures if rows have two. The axis is 0 to 100 % for a ``rate``, 0 (or the lowest negative
+    ``series`` names the two measures if rows have two. The axis is 0 to 100% for a ``rate``, 0 (or the lowest negative
     value) to 1 for a ``coefficient``, and symmetric around 0 for ``points``. ``finding`` replaces the sentence about
     the highest and the lowest.
     """

@@ -110,7 +110,7 @@ def _segments(row: tuple[str, Sequence[int]], parts: Sequence[str], plot: tuple[
         if number:
             start, end = (plot[0] + (plot[1] - plot[0]) * part_done / total for part_done in (done, done + number))
             share = written(number / total, "rate")
-            text = next((text for text in (share, share.removesuffix(" %")) if _plate(text) + 2 <= end - start), "")
+            text = next((text for text in (share, share.removesuffix("%")) if _plate(text) + 2 <= end - start), "")
             title = f"{named(row[0])}, {named(part)}: {share} ({number:,} of {total:,})"
             middle = round((start + end) / 2, 1)
             found.append(Segment(fill, round(start, 1), round(end - start, 1), text, middle, _plate(text), title))

@@ -25,7 +25,7 @@ class Confusion:
     then cases are not independent of each other, and every interval comes from drawing tasks. ValueError where they do
     not add up.
 
-    Every property is a `Measure` with a 95 % interval: Wilson's for rates, Agresti and Min's for `success_rate_gap`,
+    Every property is a `Measure` with a 95% interval: Wilson's for rates, Agresti and Min's for `success_rate_gap`,
     a bootstrap over the four counts for `f1` and `kappa`. Source of the formulas: Powers (2011), Journal of Machine
     Learning Technologies 2, 37-63.
     """

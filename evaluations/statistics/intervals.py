@@ -1,4 +1,4 @@
-"""95 % intervals: Wilson's for rates, a bootstrap over items for the rest; over tasks if they have several items."""
+"""95% intervals: Wilson's for rates, a bootstrap over items for the rest; over tasks if they have several items."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def bootstrap(
     a multinomial distribution over the kinds, which costs p and not the number of cases. ``values`` turns (r, p) into
     (r,), NaN where undefined: those resamples are left out. The same seed gives the same interval.
 
-    No interval where nothing is found; where more than 1 % of the resamples are undefined, since too few cases carry
+    No interval where nothing is found; where more than 1% of the resamples are undefined, since too few cases carry
     the figure; and where all resamples are equal: no width would claim certainty.
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; for alpha Zapf et al. (2016), BMC
     Medical Research Methodology 16, 93.
@@ -258,7 +258,7 @@ def _draw(generator: np.random.Generator, times: Integers, rows: int) -> Floats:
 
 # --- finite populations -----------------------------------------------------------------------------------------------
 
-TAIL = 0.025 * (1 - 1e-9)  # of each side; the factor keeps a tail of exactly 2.5 % in, despite rounding
+TAIL = 0.025 * (1 - 1e-9)  # of each side; the factor keeps a tail of exactly 2.5% in, despite rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,18 +275,18 @@ class Sample:
 
 
 def hits_left(samples: Sequence[Sample]) -> Measure:
-    """The expected number of hits among the cases that were not drawn, with its 95 % interval.
+    """The expected number of hits among the cases that were not drawn, with its 95% interval.
 
     The value is the sum of left * hits / checked. With one sample of n cases, k of them hits, and u left, the interval
-    has every number r of hits among the u for which both P(X <= k) and P(X >= k) are 2.5 % or more, where X is
-    hypergeometric: n cases out of n + u, k + r of which are hits. It holds the true number in at least 95 % of draws,
-    whatever that number is; it is widened to hold the value. In closed form the upper bound is the 97.5 % quantile of
-    a beta-binomial distribution of u trials with parameters k + 1 and n - k, the lower bound the 2.5 % quantile of one
+    has every number r of hits among the u for which both P(X <= k) and P(X >= k) are 2.5% or more, where X is
+    hypergeometric: n cases out of n + u, k + r of which are hits. It holds the true number in at least 95% of draws,
+    whatever that number is; it is widened to hold the value. In closed form the upper bound is the 97.5% quantile of
+    a beta-binomial distribution of u trials with parameters k + 1 and n - k, the lower bound the 2.5% quantile of one
     with k and n - k + 1. With several samples these distributions are convolved and the quantiles are those of the sum.
 
     From 0 to the number of cases left; ValueError without a sample. Source: Buonaccorsi (1987), The American
     Statistician 41, 215-218; for several samples the melding of Fay, Proschan and Brittain (2015), Biometrics 71,
-    146-156. Enumerated for two samples of populations up to 10: the least coverage is 95.4 %.
+    146-156. Enumerated for two samples of populations up to 10: the least coverage is 95.4%.
     """
     if not samples:
         raise ValueError("There is no sample.")

@@ -11,7 +11,7 @@ class Measure:
     """A rate or a coefficient, or in ``undefined`` the reason why there is no value; never NaN.
 
     ``n`` counts the cases that it is based on, ``hits`` those that a rate counts, None if it is not a rate. ``low`` and
-    ``high`` bound its 95 % interval, None if none was requested or none can be given.
+    ``high`` bound its 95% interval, None if none was requested or none can be given.
     """
 
     value: float | None

@@ -120,7 +120,7 @@ def test_a_submission_that_is_not_frozen_does_not_count_for_its_benchmark(
 def test_the_page_has_the_hand_computed_figures(frozen: Submission, people: People) -> None:
     says = text(of_submission(people["mira"], frozen))
     # Task 0: success, failure, not executable; task 1: three successes. Equal pairs: 0 of 3 and 3 of 3.
-    assert "Raw agreement 50.0 %" in says
+    assert "Raw agreement 50.0%" in says
     # Labels: 4, 1 and 1 of 6. D_o = ((9-3)/2) / 6 = 1/2, D_e = (36-16-1-1) / 30 = 3/5: 1 - 5/6.
     assert "Krippendorff alpha 0.17" in says
     assert "QA outcomes" in says
@@ -136,7 +136,7 @@ def test_the_figures_are_those_of_the_json(reviewed: Submission, mira: Person) -
     for name, key in (("Krippendorff alpha", "alpha"), ("Gwet AC1", "ac1"), ("Fleiss kappa", "fleiss_kappa")):
         value = found[key]
         ends = f"{tables.bare(value['low'], 'coefficient')} to {tables.bare(value['high'], 'coefficient')}"
-        assert f"{name} {tables.written(value['value'], 'coefficient')} 95 %: {ends}" in says
+        assert f"{name} {tables.written(value['value'], 'coefficient')} 95%: {ends}" in says
     assert f"Labelled {found['n_items']} " in says
     assert f"Complete {found['n_complete']} " in says
 
@@ -146,7 +146,7 @@ def test_a_submission_whose_labels_are_all_equal_says_why_there_is_no_alpha(
 ) -> None:
     says = text(of_submission(people["mira"], finish(people, submission, {})))
     assert "Krippendorff alpha undefined: all labels are the same" in says
-    assert "Raw agreement 100.0 %" in says
+    assert "Raw agreement 100.0%" in says
     assert not re.search(r"\b(nan|None|inf)\b", says)
 
 
@@ -183,7 +183,7 @@ def test_the_figures_of_published_tables_stand_at_the_top_where_labels_were_made
     section = says.split("First against second listed label")[1].split("Alpha of each verdict")[0]
     assert f"Cohen kappa {tables.written(listed.kappa.value, 'coefficient4')} " in section
     assert f"Alpha {tables.written(listed.alpha.value, 'coefficient4')} " in section
-    assert "95 %:" not in says
+    assert "95%:" not in says
     (row,) = csv_rows(of_benchmark(erin, "reviewed", csv="first-against-second", rules="published"))
     assert float(row["cohen_kappa"]) == listed.kappa.value
 

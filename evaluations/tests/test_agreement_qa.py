@@ -24,7 +24,7 @@ def test_the_spot_check_miss_rate_counts_random_blind_checks_only_and_is_extrapo
     qa = of(right, right, right, missed, flagged, seen, *[unchecked] * 50).adjudications
     assert qa is not None
     assert (qa.drawn, qa.missed.hits, qa.missed.n, qa.unchecked) == (5, 1, 4, 50)
-    # 4 of 54 drawn. With 1 + 41 missed in all of them P(X <= 1) is 3.1 %, with 1 + 42 it is 2.4 %; with 1 alone
+    # 4 of 54 drawn. With 1 + 41 missed in all of them P(X <= 1) is 3.1%, with 1 + 42 it is 2.4%; with 1 alone
     # P(X >= 1) is 4 / 54.
     assert bounds(qa.expected_missed) == (12.5, 0, 41)
 
@@ -36,7 +36,7 @@ def bounds(measure: Measure) -> tuple[float | None, float | None, float | None]:
 @pytest.mark.parametrize("other", [{"draw": 2}, {"submission": 2}])
 def test_what_one_draw_missed_is_not_carried_over_to_the_unchecked_of_another(other: dict[str, int]) -> None:
     # The second was made of everything: nothing is left to carry its 5 of 10 over to.
-    # 10 of 100 drawn, none missed: P(X = 0) is 2.7 % with 29 missed in all of them, 2.3 % with 30.
+    # 10 of 100 drawn, none missed: P(X = 0) is 2.7% with 29 missed in all of them, 2.3% with 30.
     second = [checked(n < 5, **other) for n in range(10)]
     qa = of(*[checked(False)] * 10, *unchecked(90), *second).adjudications
     assert qa is not None

@@ -192,7 +192,7 @@ def test_the_page_and_its_file_have_a_row_of_every_attempt_and_one_of_all(
     assert (one["pass_k"], one["deviation_of_success"]) == ("", "")
     page_text = text(get(people["mira"], page("agents", "shops")))
     assert "Over attempts CSV of Over attempts" in page_text
-    assert "Careful Agent people all 2 2 50.0 % n 2 50.0 n 2 undefined: no scores" in page_text
+    assert "Careful Agent people all 2 2 50.0% n 2 50.0 n 2 undefined: no scores" in page_text
 
 
 def test_command_and_api_say_what_the_page_says(frozen: Submission, again: Submission, people: People) -> None:

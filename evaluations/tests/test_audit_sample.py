@@ -354,7 +354,7 @@ def test_what_has_no_submitted_verdict_is_counted_and_left_out() -> None:
 
 
 def test_wrong_verdicts_are_the_share_that_differs_of_all() -> None:
-    # 2 of 20 differ, so 30 of 300. P(X >= 2) reaches 2.5 % from 5 wrong ones on, and P(X <= 2) does up to 93.
+    # 2 of 20 differ, so 30 of 300. P(X >= 2) reaches 2.5% from 5 wrong ones on, and P(X <= 2) does up to 93.
     found = estimate_wrong(wilson(18, 20), 300)
     assert (found.value, found.low, found.high) == (pytest.approx(30), 5, 93)
     assert (hypergeom.sf(1, 300, [4, 5], 20) >= 0.025).tolist() == [False, True]

@@ -101,7 +101,7 @@ def test_dots_and_interval_ends_of_rates_are_where_the_axis_says() -> None:
     # 320 pixels from 200 for 0 to 520 for 1; the upper end of the first lies outside.
     assert (first.x, first.span and (first.span.low, first.span.high)) == (440, (360, 520))
     assert (second.x, second.span and (second.span.low, second.span.high)) == (200, (200, 296))
-    assert [(tick.at, tick.text) for tick in chart.ticks][:2] == [(200, "0 %"), (264, "20 %")]
+    assert [(tick.at, tick.text) for tick in chart.ticks][:2] == [(200, "0%"), (264, "20%")]
     assert [row.y for row in chart.rows] == [8 + 13, 8 + 26 + 13]
 
 
@@ -119,7 +119,7 @@ def test_on_a_narrow_screen_names_are_above_their_marks_and_nothing_is_wider_tha
     assert chart is not None
     assert (chart.width, chart.row_height, [row.y for row in chart.rows]) == (286, 38 + 19, [72, 129])
     assert [mark.x for mark in chart.rows[0].marks] == [82, 50]  # 128 pixels from 18
-    assert [tick.text for tick in chart.ticks] == ["0 %", "100 %"]
+    assert [tick.text for tick in chart.ticks] == ["0%", "100%"]
     assert [label.text for label in chart.series] == ["all", "without label 2 or 3"]
     assert chart.rows[0].y + chart.name_at + 20 <= chart.rows[0].y + chart.rows[0].marks[0].y - 6
     bars = charts.stacked("s", "S", ("x", "y", "z"), [("all", (1, 1, 2))]).narrow
@@ -156,13 +156,13 @@ def test_differences_have_zero_in_the_middle_and_coefficients_below_zero_an_axis
 def test_the_finding_names_lowest_highest_and_how_many_are_undefined() -> None:
     chart = charts.rates("r", "R", [("a", rate(3, 4, 0.25, 0.95)), ("b", rate(1, 4)), ("c", NOTHING)])
     assert chart.description == (
-        "From b 25.0 % (1 of 4) to a 75.0 % (3 of 4; 95 % interval 25.0 to 95.0); undefined in 1 of 3 rows."
+        "From b 25.0% (1 of 4) to a 75.0% (3 of 4; 95% interval 25.0 to 95.0); undefined in 1 of 3 rows."
     )
 
 
 def test_the_finding_of_equal_or_undefined_rows_says_that() -> None:
     same = charts.rates("r", "R", [("a", rate(1, 2)), ("b", rate(1, 2)), ("c", NOTHING)])
-    assert same.description == "50.0 % in every row; undefined in 1 of 3 rows."
+    assert same.description == "50.0% in every row; undefined in 1 of 3 rows."
     assert charts.rates("r", "R", [("a", NOTHING)]).description == "It is undefined in every row."
 
 
@@ -173,15 +173,15 @@ def test_a_confusion_matrix_has_counts_shares_of_the_row_and_shades_by_them() ->
     chart = charts.confusion("c", "C", [[30, 10], [0, 0]], ["failure", "success"])
     first, second, third, _ = chart.cells
     assert [(cell.text, cell.small) for cell in chart.cells] == [
-        ("30", "75.0 %"),
-        ("10", "25.0 %"),
+        ("30", "75.0%"),
+        ("10", "25.0%"),
         ("0", ""),
         ("0", ""),
     ]
     assert (first.shade, second.shade) == (round(DARKEST * 0.75, 2), round(DARKEST * 0.25, 2))
     assert (third.hatched, first.marked, second.marked) == (True, True, False)
     assert (second.x, second.y) == (150 + 124, 48)
-    assert chart.description.startswith("The same in 30 of 40 cases (75.0 %).")
+    assert chart.description.startswith("The same in 30 of 40 cases (75.0%).")
 
 
 def test_a_heat_map_is_symmetric_with_a_blank_diagonal_and_hatches_what_is_undefined_alone() -> None:
@@ -226,7 +226,7 @@ def test_calibration_places_scores_and_shares_and_gives_dots_their_area_by_cases
     assert (second.radius / first.radius) ** 2 == pytest.approx(100 / 25)
     assert chart.ideal == (78, 368, 386, 60)
     assert "1 group without cases" in chart.description
-    assert "Furthest from the diagonal: score 0.75, success 20.0 %" in chart.description
+    assert "Furthest from the diagonal: score 0.75, success 20.0%" in chart.description
 
 
 def test_scores_that_are_no_chances_have_no_diagonal() -> None:
@@ -297,8 +297,8 @@ def test_judges_without_cost_or_agreement_are_listed_and_not_drawn() -> None:
     chart = charts.scatter("s", "S", judges)
     assert len(chart.points) == 1
     assert [(entry.number, entry.name.text, entry.value) for entry in chart.entries] == [
-        ("1", "drawn", "90.0 %"),
-        ("", "no cost", "80.0 %"),
+        ("1", "drawn", "90.0%"),
+        ("", "no cost", "80.0%"),
         ("", "undefined", "undefined"),
     ]
     assert charts.scatter("s", "S", judges[:1]).points == ()
@@ -336,14 +336,14 @@ def test_segments_follow_each_other_over_the_whole_length_and_small_ones_have_no
         (1, 440, 76.8),
         (2, 516.8, 3.2),
     ]
-    assert [part.text for part in bar.segments] == ["75.0 %", "24.0 %", ""]
+    assert [part.text for part in bar.segments] == ["75.0%", "24.0%", ""]
     assert bar.counts.text == "75 · 24 · 1"
 
 
 def test_a_row_without_cases_has_no_segments_and_a_part_without_cases_none() -> None:
     chart = charts.stacked("s", "S", ("a", "b"), [("none", (0, 0)), ("one", (0, 3))])
     assert [len(bar.segments) for bar in chart.rows] == [0, 1]
-    assert chart.description == "none: no cases. one, of 3 cases: a 0.0 % (0), b 100.0 % (3)."
+    assert chart.description == "none: no cases. one, of 3 cases: a 0.0% (0), b 100.0% (3)."
 
 
 def test_more_parts_than_fillings_are_refused() -> None:
@@ -364,7 +364,7 @@ def test_a_table_wider_than_paper_goes_on_below_with_its_first_column_and_nothin
     parts = blocks(table)
     assert {part.columns[0].name for part in parts} == {"Name 0"}
     assert [column.name for part in parts for column in part.columns[1:]] == [f"R{n}" for n in range(17)]
-    assert all([cell.text for cell in row][1:] == ["83.3 %"] * (len(row) - 1) for part in parts for row in part.rows)
+    assert all([cell.text for cell in row][1:] == ["83.3%"] * (len(row) - 1) for part in parts for row in part.rows)
     # A name takes 159 + 12, a value 12 + 11 (3 digits 1.92, "." and blank 0.68, "%" 1) + 9 (8 digits 5.12, "/" and
     # blank 0.76, "," twice 0.68): 110. With 680 pixels four go beside the name: five parts, about equal.
     assert sorted(len(part.columns) - 1 for part in parts) == [3, 3, 3, 4, 4]

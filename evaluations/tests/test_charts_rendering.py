@@ -96,12 +96,12 @@ def test_rates_draw_a_dot_an_interval_and_the_numbers_for_every_defined_value() 
     dots = svg.findall(f".//{SVG}circle[@class='dot']"), svg.findall(f".//{SVG}path[@class='dot second']")
     assert [len(found) for found in dots] == [2 + 1, 1 + 1]  # one of each in the key
     assert [text.text for text in svg.iterfind(f".//{SVG}text[@class='value']") if text.text] == [
-        "25.0 %",
-        "75.0 %",
-        "50.0 %",
+        "25.0%",
+        "75.0%",
+        "50.0%",
     ]
     assert [text.text for text in svg.iterfind(f".//{SVG}text[@class='undefined']")] == ["undefined: no cases"]
-    assert "a, all: 25.0 % (1 of 4; 95 % interval 12.5 to 62.5)" in [t.text for t in svg.iter(f"{SVG}title")]
+    assert "a, all: 25.0% (1 of 4; 95% interval 12.5 to 62.5)" in [t.text for t in svg.iter(f"{SVG}title")]
 
 
 def test_a_grid_prints_every_number_and_hatches_with_its_own_pattern() -> None:
@@ -134,7 +134,7 @@ def test_hostile_names_are_text_cut_to_size_with_the_full_name_beside() -> None:
 
 
 def test_a_name_from_right_to_left_is_isolated_in_a_sentence() -> None:
-    assert "\u2068סוכן\u2069 50.0 % (1 of 2" in charts.rates("r", "R", [("סוכן", rate(1, 2))]).description
+    assert "\u2068סוכן\u2069 50.0% (1 of 2" in charts.rates("r", "R", [("סוכן", rate(1, 2))]).description
 
 
 def test_a_hostile_title_is_text_and_a_name_of_any_kind_makes_good_ids() -> None:

@@ -135,7 +135,7 @@ def test_a_draw_of_less_than_the_usual_rate_is_told() -> None:
     tampered = hand_made()
     tampered.bundle.draws[0]["facts"]["rate"] = 0.02
 
-    assert tampered.exceptions() == "1 draw of less than 10 %: draw 1 at 2 %."
+    assert tampered.exceptions() == "1 draw of less than 10%: draw 1 at 2%."
 
 
 def test_who_had_not_passed_the_practice_that_was_asked_for_is_told() -> None:
@@ -174,7 +174,7 @@ def test_all_exceptions_are_told_however_many_there_are_of_one_kind() -> None:
     assert sentence == "2,001 exceptions of 2 kinds."
     assert kinds[0][0] == "2,000 missing from a partial bundle"
     assert kinds[0][1] == [f"labels_missing task_{one}" for one in range(2000)]
-    assert kinds[1] == ("1 draw of less than 10 %", ["draw 1 at 2 %"])
+    assert kinds[1] == ("1 draw of less than 10%", ["draw 1 at 2%"])
     assert len(found.places) == 2001
     assert mismatches({"claims": [found.as_json()]}, SCHEMAS["claims.json"]) == []
 
@@ -190,7 +190,7 @@ def test_a_kind_that_has_no_end_says_how_many_of_it_are_told() -> None:
         == f"30,000 missing from a partial bundle (the first {len(first[1]):,} are listed here; the records have all)"
     )
     assert 10_000 < len(first[1]) < 20_000
-    assert second[0] == "1 draw of less than 10 %"
+    assert second[0] == "1 draw of less than 10%"
     assert mismatches({"claims": [found.as_json()]}, SCHEMAS["claims.json"]) == []
 
 

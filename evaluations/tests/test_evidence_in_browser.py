@@ -142,7 +142,7 @@ def assert_printed(page: Page) -> None:
     text = " ".join(one.get_textpage().get_text_bounded() for one in pages)
     pages.close()
     assert "Audit of a human evaluation" in text
-    assert "66.7 %" in text
+    assert "66.7%" in text
     assert "20.8 to 93.9" in text
     assert "Two annotators say" in text
     for outside in ("Sign out", "read-only", "Printable report"):
@@ -169,8 +169,8 @@ def test_a_bundle_goes_from_the_submitter_to_the_decision_of_the_auditor(
     press(page, page.get_by_role("link", name="an audit", exact=True))
 
     # 2 of 3: Wilson's interval is (0.6667 + 0.6402 +- 1.96 * 0.4252) / (1 + 1.2805).
-    expect(page.get_by_text("66.7 %").first).to_be_visible()
-    expect(page.get_by_text("95 %: 20.8 to 93.9").first).to_be_visible()
+    expect(page.get_by_text("66.7%").first).to_be_visible()
+    expect(page.get_by_text("95%: 20.8 to 93.9").first).to_be_visible()
     expect(page.get_by_role("link", name="task_0000")).to_be_visible()
     assert_usable(page)
 

@@ -114,8 +114,8 @@ def test_it_gives_the_outcome_with_its_interval(bundle: Bundle):
         line["verdict"] = verdict if verdict == 2 else 1
     text = Read(render_report(bundle)).text
     # 9 of 10, and 9 of 9 without the one that could not be executed; Wilson 1927: 9.8/13.84 = 0.596 to 0.982
-    assert "90.0 % success rate: 9 of 10 59.6 to 98.2 %" in text
-    assert "Without them: 100.0 % (9 of 9, 70.1 to 100.0 %)" in text
+    assert "90.0% success rate: 9 of 10 59.6 to 98.2%" in text
+    assert "Without them: 100.0% (9 of 9, 70.1 to 100.0%)" in text
 
 
 def test_it_names_every_claim_with_its_result(bundle: Bundle):

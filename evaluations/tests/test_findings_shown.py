@@ -18,7 +18,7 @@ from evaluations.views.findings import finding_rows
 
 KINDS = [
     ("250 declined trajectories", [f"task_{n} (“I know it.”)" for n in range(250)]),
-    ("1 draw of less than 10 %", ["draw 1 at 2 %"]),
+    ("1 draw of less than 10%", ["draw 1 at 2%"]),
 ]
 FLOOD = noted("exceptions", format_kinds("251 exceptions of 2 kinds.", KINDS), ["task_0", "#7"])
 
@@ -42,7 +42,7 @@ def test_the_page_lists_each_kind_with_the_first_of_it_and_links_the_places() ->
     shown = text(page)
 
     assert "251 exceptions of 2 kinds. 250 declined trajectories task_0 (“I know it.”) task_1 (" in shown
-    assert "task_199 (“I know it.”) and 50 more, in claims.json 1 draw of less than 10 % draw 1 at 2 %" in shown
+    assert "task_199 (“I know it.”) and 50 more, in claims.json 1 draw of less than 10% draw 1 at 2%" in shown
     assert "task_200" not in shown
     assert f'href="{reverse("submission-trajectory", args=[1])}">task_0</a>' in page
     assert "2 locations" in shown
@@ -52,7 +52,7 @@ def test_on_paper_each_kind_is_there_with_fewer_of_it() -> None:
     shown = text(table(FLOOD, flat=True))
 
     assert "250 declined trajectories: task_0 (“I know it.”);" in shown
-    assert "task_19 (“I know it.”) and more 1 draw of less than 10 %: draw 1 at 2 %" in shown
+    assert "task_19 (“I know it.”) and more 1 draw of less than 10%: draw 1 at 2%" in shown
     assert "task_20 " not in shown
     assert "#7" not in shown
 

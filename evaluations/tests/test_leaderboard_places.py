@@ -115,7 +115,7 @@ def test_row_has_place_rate_interval_count_and_basis_under_one_rule(mira: Person
         assert measure.low is not None
         assert measure.high is not None
         assert place == str(ranks[agent])
-        assert rate == f"{100 * measure.value:.1f} %"
+        assert rate == f"{100 * measure.value:.1f}%"
         assert interval == f"{100 * measure.low:.1f} to {100 * measure.high:.1f}"
         assert successes.startswith(f"{measure.hits} of {measure.n}")
         assert (label_2, undecided) == (str(standing.not_executable), str(standing.undecided))
@@ -161,7 +161,7 @@ def test_rates_by_level_follow_the_switch(mira: Person) -> None:
         rate = rates.under(rule)
         part = text(get(mira, page("agents"), label2=rule.value)).partition("By level")[2]
         assert level in part
-        assert f"{100 * (rate.value or 0):.1f} % {rate.hits}/{rate.n}" in part
+        assert f"{100 * (rate.value or 0):.1f}% {rate.hits}/{rate.n}" in part
 
 
 def test_agent_that_only_a_judge_has_judged_is_hatched_and_not_ranked(submission: Submission, people: People) -> None:
@@ -171,7 +171,7 @@ def test_agent_that_only_a_judge_has_judged_is_hatched_and_not_ranked(submission
 
     assert place == "– not ranked"
     assert agent == "Careful Agent judged by strict"
-    assert (rate, interval) == ("50.0 %", "9.5 to 90.5")
+    assert (rate, interval) == ("50.0%", "9.5 to 90.5")
     assert basis == "strict alone: no person has judged this agent"
     assert '<tr class="judged">' in answer.content.decode()
     assert "0 agents decided by people, 0 final verdicts. 1 agent only by a judge" in text(answer)

@@ -122,7 +122,7 @@ def test_drawing_kinds_of_tasks_is_drawing_tasks():
         lambda times: krippendorff_alpha.values(tally.patterns, times),
         resamples=8000,
     )
-    # 4.4 standard errors of a 2.5 % quantile: see the plain bootstrap's test.
+    # 4.4 standard errors of a 2.5% quantile: see the plain bootstrap's test.
     error = 0.3 * np.std(plain)
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(plain, (0.025, 0.975))), abs=error)
 
@@ -142,7 +142,7 @@ def test_tasks_are_drawn_the_same_one_by_one_and_by_kind(monkeypatch):
     by_kind = drawn()
     monkeypatch.setattr(intervals, "FEW_ALIKE", 1000)
     one_by_one = drawn()
-    # Means and covariances of the counts are those of 60 draws of a row; 20,000 resamples tell them to about 1 %.
+    # Means and covariances of the counts are those of 60 draws of a row; 20,000 resamples tell them to about 1%.
     covariance = np.cov(clusters.T, bias=True) * 60
     for each in (by_kind, one_by_one):
         assert each.mean(axis=0) == pytest.approx(clusters.sum(axis=0), rel=0.01)
@@ -279,7 +279,7 @@ def test_one_task_has_no_interval_and_neither_have_tasks_that_are_all_alike():
 
 
 def test_an_interval_over_tasks_needs_enough_tasks_that_carry_the_figure():
-    # Only one task of 20 has successes: in (19/20)^20 = 36 % of the resamples there is no F1.
+    # Only one task of 20 has successes: in (19/20)^20 = 36% of the resamples there is no F1.
     few = Confusion(2, 1, 57, 0, clusters=((2, 1, 0, 0), *[(0, 0, 3, 0)] * 19))
     assert few.f1.value == pytest.approx(4 / 5)
     assert few.f1.low is None

@@ -93,7 +93,7 @@ def test_interval_by_hand(formula: Formula) -> None:
     assert formula([(3, 0, 1)]) == (0, 0, 3)
     # Eight of ten drawn, none a hit: with both others hits P(X = 0) = C(8, 8) / C(10, 8) = 1 / 45 < 0.025.
     assert formula([(2, 0, 8)]) == (0, 0, 1)
-    # A tail of exactly 2.5 % is not excluded: of 40 one was drawn, a hit; with no other, P(X >= 1) = 1 / 40.
+    # A tail of exactly 2.5% is not excluded: of 40 one was drawn, a hit; with no other, P(X >= 1) = 1 / 40.
     assert formula([(39, 1, 1)]) == (39, 0, 39)
     # Everything was drawn: none is left.
     assert formula([(0, 3, 9)]) == (0, 0, 0)

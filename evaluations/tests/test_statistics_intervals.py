@@ -78,7 +78,7 @@ def test_drawing_patterns_is_drawing_items(table, coefficient):
         if value is not None:
             plain.append(value)
     found = with_interval(tally_of_table(table), coefficient, resamples=8000)
-    # The standard error of a 2.5 % quantile is sqrt(0.025 * 0.975 / r) / density = 2.67 sd / sqrt(r): 4.4 of them.
+    # The standard error of a 2.5% quantile is sqrt(0.025 * 0.975 / r) / density = 2.67 sd / sqrt(r): 4.4 of them.
     error = 0.3 * np.std(plain)
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(plain, (0.025, 0.975))), abs=error)
 
@@ -114,14 +114,14 @@ def test_an_interval_that_would_claim_certainty_is_not_given():
 
 
 def test_resamples_where_it_is_undefined_are_left_out():
-    # Five items of 20 have another label: (15/20)^20 = 0.3 % of the resamples have one label only, and no alpha.
+    # Five items of 20 have another label: (15/20)^20 = 0.3% of the resamples have one label only, and no alpha.
     rare = with_interval(Tally.of_labels([(0, 0)] * 15 + [(0, 1)] * 5), krippendorff_alpha)
     assert rare.low is not None
     assert rare.high < 0.01  # with it, alpha is always a little below 0: an undefined one does not count as 1 or 0
 
 
 def test_a_rare_class_has_no_interval():
-    # One item of 20: (19/20)^20 = 36 % of the resamples have no alpha. Four: (16/20)^20 = 1.2 %.
+    # One item of 20: (19/20)^20 = 36% of the resamples have no alpha. Four: (16/20)^20 = 1.2%.
     for carrying in (1, 4):
         tally = Tally.of_labels([(0, 0)] * (20 - carrying) + [(0, 1)] * carrying)
         found = with_interval(tally, krippendorff_alpha)

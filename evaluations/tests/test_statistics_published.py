@@ -204,7 +204,7 @@ def test_webjudge_on_agentrewardbench_has_the_published_figures():
 
 
 def test_dawid_and_skenes_anaesthetists_have_the_published_class_shares():
-    """Their table 2: 40, 42, 11 and 7 % of the patients belong to the classes 1 to 4."""
+    """Their table 2: 40, 42, 11 and 7% of the patients belong to the classes 1 to 4."""
     patients = [patient.split() for patient in ANAESTHETISTS.replace("\n", "|").split("|") if patient]
     assert len(patients) == 45
     triplets = [

@@ -32,8 +32,8 @@ def table(*rows: list[object], columns: list[Column] | None = None, **fields: ob
 @pytest.mark.parametrize(
     ("value", "kind", "expected"),
     [
-        (0.8333, "rate", "83.3 %"),
-        (1, "rate", "100.0 %"),
+        (0.8333, "rate", "83.3%"),
+        (1, "rate", "100.0%"),
         (0.74, "coefficient", "0.74"),
         (-0.1249, "coefficient", f"{MINUS}0.12"),
         (-0.001, "coefficient", "0.00"),
@@ -64,7 +64,7 @@ def test_a_number_is_written_as_its_kind_says(value: float | None, kind: str, ex
 def test_a_rate_of_the_published_rules_is_rounded_like_the_published_tables() -> None:
     for value in (0.83335, 0.47845, 0.60449, 0.96249):
         rounded = round(value, 4)
-        assert written(rounded, "rate") == f"{round(rounded * 100, 1)} %"
+        assert written(rounded, "rate") == f"{round(rounded * 100, 1)}%"
 
 
 # --- CSV -------------------------------------------------------------------------------------------------------------
@@ -139,15 +139,15 @@ def test_no_part_of_a_measure_has_the_name_of_another_column() -> None:
 
 def test_text_is_aligned_and_numbers_what_is_undefined_once_for_each_reason() -> None:
     text = table(["SeeAct", RATE], ["Agent-E", SAME], ["Operator", SAME], note="Blind labels.").as_text()
-    # "Operator" has 8 columns, then 2 blanks; a value 6 ("83.3 %"), a blank, an interval 12.
+    # "Operator" has 8 columns, then 2 blanks; a value 5 ("83.3%"), a blank, an interval 12.
     assert text.splitlines() == [
         "By agent",
         "Blind labels.",
         "",
-        "Agent" + 5 * " " + 6 * " " + "Raw agreement",
-        "SeeAct    83.3 % [81.0, 85.2]",
-        "Agent-E   " + 5 * " " + "– (1)",
-        "Operator  " + 5 * " " + "– (1)",
+        "Agent" + 5 * " " + 5 * " " + "Raw agreement",
+        "SeeAct    83.3% [81.0, 85.2]",
+        "Agent-E   " + 4 * " " + "– (1)",
+        "Operator  " + 4 * " " + "– (1)",
         "",
         "(1) undefined: all labels are the same",
     ]
@@ -192,9 +192,9 @@ def drawn(shown: Table, **context: object) -> html.HtmlElement:
 def test_a_page_shows_value_counts_and_interval_and_says_in_words_what_is_undefined() -> None:
     page = drawn(table(["SeeAct", RATE], ["Agent-E", SAME]))
     cells = [" ".join(cell.text_content().split()) for cell in page.xpath("//td")]
-    assert cells == ["83.3 % 1,085/1,302 81.0 to 85.2", "undefined: all labels are the same n 12"]
+    assert cells == ["83.3% 1,085/1,302 81.0 to 85.2", "undefined: all labels are the same n 12"]
     assert [cell.get("class") for cell in page.xpath("//td | //th[2]")] == ["r", "r", "r"]
-    assert page.xpath("//td[.//span[@class='dim']]")[0].text_content().startswith("undefined")
+    assert page.xpath("//td[.//span[@class='dim why-not']]")[0].text_content().startswith("undefined")
 
 
 def test_a_page_has_the_links_of_rows_the_csv_and_the_explanations() -> None:

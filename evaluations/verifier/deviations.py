@@ -102,8 +102,8 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     redacted = [quote(name, row["reason"]) for name, row in bundle.newest_redactions().items() if row["boxes"]]
     yield ("redaction of a screenshot", "redactions of screenshots", redacted)
     rates = [(row["facts"]["number"], row["facts"]["rate"]) for row in bundle.draws]
-    small = [(f"draw {show(n)} at {rate * 100:g} %", "draws.jsonl") for n, rate in rates if rate < USUAL_RATE]
-    yield ("draw of less than 10 %", "draws of less than 10 %", small)
+    small = [(f"draw {show(n)} at {rate * 100:g}%", "draws.jsonl") for n, rate in rates if rate < USUAL_RATE]
+    yield ("draw of less than 10%", "draws of less than 10%", small)
     late = "changed after the first label"
     yield (f"setting {late}", f"settings {late}", _changed_settings(history))
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]

@@ -82,7 +82,7 @@ def possible_ends(values: list[float], own: int, theirs: int) -> Ends:
     probability of `RARE`, bounds an honest end. Ties only make honest ends likelier. With R = R' = 2,000 an end may
     lie between about our 0.5 and 6 percentile.
 
-    There is no interval if more than 1 % of the R values are undefined. The same K bounds the number of undefined
+    There is no interval if more than 1% of the R values are undefined. The same K bounds the number of undefined
     values among ours, as if an undefined value were smaller than all others.
     """
     undefined = floor(MOST_UNDEFINED * theirs + 1e-9) + 1  # with this many of theirs, or more, there is no interval
@@ -242,7 +242,7 @@ def kappa_of_cells(tp: int, fp: int, tn: int, fn: int) -> float | None:
 
 
 def wilson_interval(hits: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval of the rate hits / n, for n > 0, without continuity correction.
+    """Return Wilson's 95% score interval of the rate hits / n, for n > 0, without continuity correction.
 
     Source: Wilson (1927), JASA 22, 209-212; method 3 of Newcombe (1998), Statistics in Medicine 17, 857-872.
     """
@@ -254,7 +254,7 @@ def wilson_interval(hits: int, n: int) -> tuple[float, float]:
 
 
 def gap_figure(more: int, fewer: int, n: int) -> dict[str, Any]:
-    """Return (more - fewer) / n of two rates on the same n cases, with Agresti and Min's 95 % interval within -1 to 1.
+    """Return (more - fewer) / n of two rates on the same n cases, with Agresti and Min's 95% interval within -1 to 1.
 
     Half a case is added to each of the four cells. Source: Agresti and Min (2005), Statistics in Medicine 24, 729-740.
     """
@@ -268,9 +268,9 @@ def gap_figure(more: int, fewer: int, n: int) -> dict[str, Any]:
 
 
 def hits_left(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, float]:
-    """Return the sum of left * hits / checked over ``parts`` (left, hits, checked > 0), with its 95 % interval.
+    """Return the sum of left * hits / checked over ``parts`` (left, hits, checked > 0), with its 95% interval.
 
-    With one part the interval has every number r of hits among the u left that a tail of 2.5 % does not exclude:
+    With one part the interval has every number r of hits among the u left that a tail of 2.5% does not exclude:
     the hits in a draw of n out of n + u cases, k + r of them hits, are hypergeometric. The upper bound is then a
     quantile of the beta-binomial distribution of u trials with parameters k + 1 and n - k, the lower bound of the one
     with k and n - k + 1. With several parts these are convolved. It is widened to contain the value.
@@ -315,7 +315,7 @@ def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
 
 
 def _first_beyond(probabilities: Sequence[float]) -> int:
-    """Return the place where the sum from the front first exceeds 2.5 %; exactly 2.5 % counts as exceeding."""
+    """Return the place where the sum from the front first exceeds 2.5%; exactly 2.5% counts as exceeding."""
     below = 0.0
     for place, each in enumerate(probabilities):
         if (below := below + each) > EXCLUDED_TAIL:

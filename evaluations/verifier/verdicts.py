@@ -52,7 +52,7 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
         violations.append(("The draws are not numbered from 1.", "draws.jsonl"))
     drawn = sum(len(draw["drawn"]) for draw in draws)
     unanimous = plural(sum(len(d["population"]) for d in draws), "unanimous trajectory", "unanimous trajectories")
-    rates = ", ".join(sorted({f"{draw['rate'] * 100:g} %" for draw in draws}))
+    rates = ", ".join(sorted({f"{draw['rate'] * 100:g}%" for draw in draws}))
     good = f"{plural(len(draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
     return conclude("draws", good, violations)
 

@@ -9,11 +9,12 @@ from evaluations import charts, comparison_tables
 from evaluations.charts.drawing import Chart
 from evaluations.comparison import Comparison, Label2, Row
 from evaluations.comparison.judges import Judging
-from evaluations.comparison_tables import BREAKDOWNS, CEILING, LABEL_2, Breakdown
+from evaluations.comparison_tables import BREAKDOWNS, CEILING, Breakdown
 from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
+SAID = {Label2.NOT_SUCCESS: "not executable counts as no success", Label2.EXCLUDED: "not executable left out"}
 MOST_ROWS = 7  # rows of a breakdown on a page: the groups with the most cases; the file has all
 
 
@@ -37,7 +38,7 @@ def figures(found: Comparison, rule: Label2) -> list[tuple[Column, Cell]]:
             continue
         (column,) = under_rules([measure.column], found.rules)
         for row in _under(found.overall, rule):
-            heading = f"{column.name}, label 2 {LABEL_2[row.human_label_2]}"
+            heading = f"{column.name}, {SAID[row.human_label_2]}"
             shown.append((replace(column, name=heading), cell(row.measures[measure.name], column.kind)))
     tokens, cost = comparison_tables.TOKENS, comparison_tables.COST
     return [
@@ -77,7 +78,7 @@ def _parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[P
 
 def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
     rows = [*_under(found.rows, rule), *_pooled(found.overall, rule)]
-    said = f"label 2 {LABEL_2[rule]}"
+    said = SAID[rule]
     agreed = [(row.name, row.measures["agreement"]) for row in rows] + _ceiling(people, rule)
     gaps = [(row.name, row.measures["success_rate_gap"]) for row in rows]
     drawn = [
@@ -105,7 +106,7 @@ def _confusion(found: Comparison, rule: Label2) -> Part:
     drawn = [
         charts.confusion(
             "confusion-matrix",
-            f"People and judge, all agents, label 2 {LABEL_2[rule]}",
+            f"People and judge, all agents, {SAID[rule]}",
             ((row.confusion.tp, row.confusion.fn), (row.confusion.fp, row.confusion.tn)),
             ("success", "no success"),
         )
@@ -122,7 +123,7 @@ def _breakdown(found: Comparison, shown: Breakdown, rule: Label2) -> Part:
     drawn = [
         charts.rates(
             f"agreement-{shown.name}",
-            f"Agreement with people {shown.title.lower()}, label 2 {LABEL_2[rule]}",
+            f"Agreement with people {shown.title.lower()}, {SAID[rule]}",
             [(row.name, row.measures["agreement"]) for row in names],
         )
     ]
@@ -167,7 +168,7 @@ def _calibration(found: Comparison) -> Part:
 
 
 def judges(found: Sequence[Judging], people: Sequence[Row], rule: Label2) -> list[Chart]:
-    said = f"label 2 {LABEL_2[rule]}"
+    said = SAID[rule]
     overall = [(each, row) for each in found for row in _under(each.comparison.overall, rule)]
     agreed = [(each.name, row.measures["agreement"]) for each, row in overall]
     agreed += _ceiling(people, rule)

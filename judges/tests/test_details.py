@@ -216,9 +216,9 @@ def test_the_figures_of_a_task_are_said_in_words(item: RunItem, mira: Person) ->
     page = shown(mira, with_details(item, {"kind": "action-selection", "steps": [], "metrics": metrics}))
     for title, figure in (
         ("replies not read", "2"),
-        ("operation F1", "64.4 %"),
+        ("operation F1", "64.4%"),
         ("task success", "undefined: no step was counted"),
-        ("recall of the page summary", "@1 20.0 %, @50 100.0 %"),
+        ("recall of the page summary", "@1 20.0%, @50 100.0%"),
         ("predicted operations", "CLICK 3, TYPE 1"),
     ):
         assert f'<dt>{title}</dt><dd class="agent">{figure}</dd>' in page, title

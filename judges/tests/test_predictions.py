@@ -123,13 +123,13 @@ def test_the_headline_has_both_averages_and_says_what_was_not_counted(
     found = page(mira, submission)
     figures = {words(each.find("dt")): words(each) for each in found.xpath('//dl[@class="figures"]/div')}
     # 3 of the 4 steps that were read; by task 1/2, 1 and 1, of which the mean is 5/6.
-    assert "75.0 %" in figures["Step success"]
-    assert "83.3 % over tasks, 4 steps" in figures["Step success"]
+    assert "75.0%" in figures["Step success"]
+    assert "83.3% over tasks, 4 steps" in figures["Step success"]
     # The task with a step that was not read has no outcome: 1 of 2.
-    assert "50.0 %" in figures["Task success"]
-    assert "75.0 % always CLICK" in figures["Majority baseline"]
+    assert "50.0%" in figures["Task success"]
+    assert "75.0% always CLICK" in figures["Majority baseline"]
     # Rank 3 in four of five steps, read or not.
-    assert "@1 0.0 % @5 80.0 %" in figures["Recall of the page summary"]
+    assert "@1 0.0% @5 80.0%" in figures["Recall of the page summary"]
     text = words(found)
     assert "4 of 5 steps in 3 tasks are counted; 1 could not be read" in text
     assert "1 reply not read: The reply has no element." in text
@@ -141,10 +141,10 @@ def test_beside_the_averages_stands_what_they_are_with_unread_replies_counted_as
     found = page(mira, submission)
     figures = {words(each.find("dt")): words(each) for each in found.xpath('//dl[@class="figures"]/div')}
     # 3 of 5 steps; by task 1/2, 1 and 1/2, of which the mean is 2/3. One of three tasks.
-    assert "with what was not read counted as wrong 60.0 %, 66.7 % over tasks" in figures["Step success"]
-    assert "with what was not read counted as wrong 33.3 %" in figures["Task success"]
+    assert "with what was not read counted as wrong 60.0%, 66.7% over tasks" in figures["Step success"]
+    assert "with what was not read counted as wrong 33.3%" in figures["Task success"]
     # Four of the five steps had the right element in what was shown.
-    assert "as shown 80.0 %" in figures["Recall of the page summary"]
+    assert "as shown 80.0%" in figures["Recall of the page summary"]
 
 
 def test_a_group_that_splits_tasks_has_an_empty_cell_for_task_success(
@@ -157,7 +157,7 @@ def test_a_group_that_splits_tasks_has_an_empty_cell_for_task_success(
         place = [words(head) for head in found.xpath(f'//div[@aria-label="{table}"]//th')].index("Task success")
         return [words(row.xpath("./td")[place]) for row in rows]
 
-    assert cells("By website") == ["0.0 %", "100.0 %"]
+    assert cells("By website") == ["0.0%", "100.0%"]
     assert cells("By operation") == cells("By mode") == ["", ""]
     by_operation = as_csv(mira, submission, csv="operation")
     assert {row["task_success"] for row in by_operation} == {""}
@@ -376,7 +376,7 @@ def said(*words: Any) -> str:
 
 def test_the_command_prints_the_numbers_and_one_table_where_asked(submission: Submission, run: JudgeRun) -> None:
     whole = said("--submission", submission.pk, "--judge", "foresees")
-    assert "Step success         75.0 %     83.3 % over tasks, 4 steps" in whole
+    assert "Step success         75.0%      83.3% over tasks, 4 steps" in whole
     assert "not read: 1 x The reply has no element." in whole
     assert whole.count("\nBy ") == 5
     one = said("--submission", submission.pk, "--judge", "foresees", "--by", "operation")

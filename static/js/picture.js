@@ -76,7 +76,7 @@ export class Picture {
     this.say(this.scale === null ? "The screenshot fits" : `${this.percent()}`);
   }
 
-  percent() { return `${Math.round(this.scale * 100)} %`; }
+  percent() { return `${Math.round(this.scale * 100)}%`; }
 
   apply() {
     this.shot.classList.toggle("scaled", this.scale !== null);

@@ -355,7 +355,7 @@ export async function fetched(address, what) {
 }
 
 const numbers = (text) => (text ? text.split(" ").map(Number) : []);
-const share = (part) => (part < 0.01 ? "Less than 1 %" : `${Math.round(part * 100)} %`);
+const share = (part) => (part < 0.01 ? "Less than 1%" : `${Math.round(part * 100)}%`);
 
 function mark(thumb) {
   if (!thumb || thumb.classList.contains("seen")) return;

@@ -37,7 +37,7 @@ def compressed(image: bytes, kind: str) -> bytes:
     if kind == "png":
         few.save(out, "PNG", optimize=True)
     else:
-        few.convert("RGB").save(out, "WEBP", lossless=True, quality=80, method=4)  # slower modes gain 4 %
+        few.convert("RGB").save(out, "WEBP", lossless=True, quality=80, method=4)  # slower modes gain 4%
     return out.getvalue()
 
 

@@ -12,7 +12,7 @@ from evaluations.verifier.values import UNSHOWABLE
 
 DASH = "–"
 LONGEST_SHOWN = 600  # characters of a text of the bundle
-FORMATS = {"count": "{:,.0f}", "rate": "{:.1f} %", "points": "{:.1f} %", "coefficient": "{:.3f}", "number": "{:.1f}"}
+FORMATS = {"count": "{:,.0f}", "rate": "{:.1f}%", "points": "{:.1f}%", "coefficient": "{:.3f}", "number": "{:.1f}"}
 
 register = Library()
 
@@ -54,10 +54,10 @@ def number(value: Any, kind: str = "count") -> str:
 
 
 def interval(low: Any, high: Any, kind: str) -> str | SafeString:
-    """Format an interval, such as "59.6 to 98.2 %"; empty without an interval."""
+    """Format an interval, such as "59.6 to 98.2%"; empty without an interval."""
     if as_number(low) is None or as_number(high) is None:
         return ""
-    start = number(low, kind).removesuffix(" %")
+    start = number(low, kind).removesuffix("%")
     return format_html('<span class="interval">{} to {}</span>', start, number(high, kind))
 
 

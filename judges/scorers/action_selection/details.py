@@ -175,5 +175,5 @@ def _format_figure(value: Any) -> str:
 def _format_mean(given: Any) -> str:
     share, missing = number(mapping(given).get("value")), text(mapping(given).get("undefined"), 200)
     if share is not None:
-        return f"{share * 100:.1f} %"
+        return f"{share * 100:.1f}%"
     return f"undefined: {missing}" if missing else "undefined"
