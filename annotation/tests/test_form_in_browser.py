@@ -10,7 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from annotation import workflow
 from annotation.models import KeyPoint, Label, Person, Phrase, Report, Trajectory
@@ -338,6 +338,30 @@ def test_phrases_are_kept_from_a_selection_and_inserted_at_the_cursor(desk: Page
     expect(field).to_have_value("The range is wider. Step 3. The range is wider. The range is wider.")
     expect(desk.locator("#phrases")).to_be_hidden()
     assert said(desk, 1) == (None, "")
+
+
+def test_phrases_that_load_late_take_the_digit_and_know_the_selection(
+    desk: Page, alice: Person, held: Trajectory
+) -> None:
+    Phrase.objects.create(person=alice, text="The range is wider.")
+    workflow.save_draft(alice, held, {"reasoning": "Step 3."}, 0)
+    desk.reload()
+    field = desk.get_by_label("Reasoning")
+
+    def press_before_they_load(route: Route) -> None:
+        pressed(desk, *keys)
+        route.continue_()
+
+    desk.route("**/phrases.js", press_before_they_load)
+    keys = ["1"]
+    pressed(desk, "p")
+    expect(field).to_have_value("Step 3. The range is wider.")
+    assert said(desk, 1) == (None, "")
+
+    desk.reload()
+    keys = ["Escape", "p"]
+    field.evaluate("field => { field.setSelectionRange(0, 4); field.focus(); }")
+    expect(desk.get_by_role("button", name="Save the selected words as a phrase")).to_be_visible()
 
 
 # --- guidelines ------------------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ class Label {
     this.changed(form);
     this.atStep();
     form.querySelector(".summary a")?.focus();
+    // Behind what a draft brought: phrases and typing go on there.
+    this.reasoning.setSelectionRange(this.reasoning.value.length, this.reasoning.value.length);
   }
 
   get keys() {
@@ -476,16 +478,16 @@ function opened(id) {
   return dialog && !dialog.open && dialog.showModal();
 }
 
-// What is typed for a panel that is still on its way is no key of the desk: it is kept for the panel's field.
+// What is typed for a panel that is still on its way is no key of the desk: it is kept for the panel.
 let opening = null;
-let early = "";
+let early = [];
 function panel(open) {
-  early = "";
+  early = [];
   const mine = Promise.resolve(open()).catch(() => {}).finally(() => {
     if (opening !== mine) return;
     opening = null;
-    const field = document.activeElement;
-    if (early && typing(field)) insert(field, early);
+    const place = document.activeElement;
+    if (typing(place) || place.closest("#phrases")) again(early);
   });
   opening = mine;
 }
@@ -496,8 +498,8 @@ if (find) viewer.find = () => panel(find);
 
 function typedEarly(event) {
   event.preventDefault();
-  if (event.key === "Backspace") early = early.slice(0, -1);
-  else if (event.key.length === 1) early += event.key;
+  if (event.key === "Backspace") early.pop();
+  else if (event.key.length === 1) early.push(event);
 }
 
 export const KEYS = {

@@ -17,9 +17,6 @@ export class Phrases {
     this.list.addEventListener("click", (event) => this.insert(event.target.closest("[data-phrase]")));
     this.menu.addEventListener("keydown", (event) => this.inMenu(event));
     this.field.addEventListener("keydown", (event) => this.inField(event));
-    // Where nothing was typed yet, the cursor stands before what a draft brought: phrases come after it.
-    this.visited = document.activeElement === this.field;
-    this.field.addEventListener("focus", () => { this.visited = true; }, { once: true });
     document.addEventListener("mousedown", (event) => {
       if (!this.menu.hidden && !event.target.closest("#phrases, [data-phrases]")) this.close();
     });
@@ -32,7 +29,6 @@ export class Phrases {
 
   open() {
     this.back = document.activeElement;
-    if (!this.visited) this.field.setSelectionRange(this.field.value.length, this.field.value.length);
     this.keeper.textContent = this.selected ? "Save the selected words as a phrase" : "Save the reasoning as a phrase";
     this.show(true);
     (this.items[0] ?? this.keeper).focus();
