@@ -13,7 +13,7 @@ from annotation.records import Verdict
 class Draft(models.Model):
     """Input that a person has not submitted yet. It stays theirs when the lease ends.
 
-    ``version`` counts the saves, to detect that a second tab would overwrite the first.
+    ``version`` counts the changes, to detect that a second tab would overwrite the first.
     """
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="drafts")

@@ -125,6 +125,14 @@ def test_a_second_window_that_saves_over_the_first_is_told_and_overwrites_nothin
     assert Draft.objects.get(author=people["alice"]).content == {"reasoning": "two"}
 
 
+def test_a_window_that_saves_what_is_saved_already_makes_no_other_window_stale(submission, people):
+    held = workflow.claim(people["alice"], submission)
+    for _ in range(2):
+        workflow.save_draft(people["alice"], held.trajectory, {"reasoning": "one"}, 1)
+    saved = workflow.save_draft(people["alice"], held.trajectory, {"reasoning": "other window"}, 1)
+    assert saved.version == 2
+
+
 def events_of(submission, kind):
     return list(Event.objects.filter(submission=submission, kind=kind))
 

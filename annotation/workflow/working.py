@@ -49,8 +49,10 @@ def save_draft(
         if draft is not None and draft.version != version and draft.content != content:
             raise StaleDraft(draft)
         if draft is None:
-            draft = Draft(trajectory=trajectory, author=person, version=0)
-        draft.content, draft.version, draft.saved_at = content, draft.version + 1, now
+            draft = Draft(trajectory=trajectory, author=person, version=1)
+        elif draft.content != content:
+            draft.version += 1
+        draft.content, draft.saved_at = content, now
         draft.save()
         extend_lease(person, trajectory)
         return draft
