@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation import workflow
-from annotation.models import Person, Submission
+from annotation.models import Membership, Person, Submission
 from annotation.records import StepMark
 from annotation.tests import testing
 from evaluations.evidence.writing import prepare, write
@@ -51,4 +51,21 @@ def test_a_bundle_without_process_labels_does_not_name_them(frozen: Submission, 
 
     assert "process_labels" not in said["submission.json"]
     assert not any("process" in facts for facts in said["facts"])
+    assert failed(tmp_path / "bundle.zip") == []
+
+
+def test_settings_changed_after_every_slot_was_given_back_pass_every_check(
+    submission: Submission, people: dict[str, Person], tmp_path: Path
+) -> None:
+    workflow.configure(people["mira"], submission, required_labels=4)
+    workflow.add_member(people["mira"], submission, people["dave"], Membership.Role.ANNOTATOR)
+    row = submission.trajectories.get(task__external_id="task_0000")
+    for name in ("alice", "bob", "chen", "dave"):
+        workflow.claim_this(people[name], row)
+    for name in ("alice", "bob", "chen", "dave"):
+        workflow.release(people[name], row, "I know this agent.")
+    workflow.offer_again(people["mira"], row, "It is another agent.")
+    workflow.configure(people["mira"], submission, required_labels=3, process_labels=True)
+    written(finish(people, submission, {}), tmp_path / "bundle.zip")
+
     assert failed(tmp_path / "bundle.zip") == []

@@ -12,7 +12,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first, stated_settings
-from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, TOLERANCE, WITHOUT_ACT
+from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, SLOT_LEFT, TOLERANCE, WITHOUT_ACT
 from evaluations.verifier.transitions import impossible_events
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
@@ -268,16 +268,21 @@ def _practice(history: History) -> Violations:
 def _settings(bundle: Bundle, history: History) -> Violations:
     """Check that changes follow each other up to submission.json, and keep the settings that labels depend on."""
     current: dict[str, Any] = dict(settings_at_first(bundle))
-    begun = drawn = False
-    for moment in history.of("configured", "claimed", "spot_checks_drawn"):
-        begun, drawn = begun or moment.kind == "claimed", drawn or moment.kind == "spot_checks_drawn"
+    drawn, held = False, set[tuple[str | None, int | None]]()  # the slots; a label keeps its slot
+    for moment in history.of("configured", "claimed", *SLOT_LEFT, "spot_checks_drawn"):
+        drawn = drawn or moment.kind == "spot_checks_drawn"
+        slot = (moment.task_id, get_integer(moment.payload, "slot"))
+        if moment.kind == "claimed":
+            held.add(slot)
+        elif moment.kind in SLOT_LEFT:
+            held.discard(slot)
         for name, change in moment.payload.items() if moment.kind == "configured" else ():
             place = moment.event_place
             if not isinstance(change, list) or len(change) != 2 or current.get(name, change[0]) != change[0]:
                 yield f"Event {place} states another old value of {show(name)} than the events before it.", place
                 continue
             current[name] = change[1]
-            if (begun and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
+            if (held and name in FIXED_BY_WORK) or (drawn and name == "spot_check_rate"):
                 yield f"Event {place} changes {show(name)}, which earlier work depends on.", place
     stated = stated_settings(bundle)
     for name in FOLLOWED_SETTINGS:

@@ -11,7 +11,7 @@ from typing import Any
 from evaluations.verifier import rules
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
-from evaluations.verifier.rules import ADJUDICATED, AGREED, FINAL_STATES, IN_REVIEW, MOST_SLOTS, UNANIMOUS
+from evaluations.verifier.rules import ADJUDICATED, AGREED, FINAL_STATES, IN_REVIEW, MOST_SLOTS, SLOT_LEFT, UNANIMOUS
 from evaluations.verifier.values import event_place, get_integer, get_text
 
 FOLLOWED_SETTINGS = (
@@ -135,7 +135,6 @@ def replay_events(bundle: Bundle) -> History:
 class _Replay:
     def __init__(self, bundle: Bundle) -> None:
         required = bundle.submission["required_labels"]
-        self.slots = min(required, MOST_SLOTS)
         self.tasks = {line["task_id"]: Past(required) for line in bundle.trajectories}
         self.events = bundle.events
         self.labels = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.labels}
@@ -234,11 +233,11 @@ class _Replay:
         """Return the state after an event of a slot; None for another or an invalid event."""
         kind, number = moment.kind, get_integer(moment.payload, "slot") or 0
         slot, held = None, past.slots.get(number)
-        if kind == "claimed" and held is None and 1 <= number <= self.slots:
+        if kind == "claimed" and held is None and 1 <= number <= MOST_SLOTS:
             slot = Slot(moment.actor, moment.event["at"])
         elif held is None:
             return None
-        elif kind in ("lease_expired", "slot_returned", "released") and not held.revision:
+        elif kind in SLOT_LEFT and not held.revision:
             return replace(past, slots={other: each for other, each in past.slots.items() if other != number})
         elif kind in ("label_submitted", "label_revised"):
             verdict = self.labels.get(get_text(moment.payload, "label") or "")

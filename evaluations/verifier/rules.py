@@ -142,6 +142,7 @@ ACTORS: dict[str, tuple[str, ...]] = {
 }
 # Recorded in the name of a person who may have left, without an action of theirs.
 WITHOUT_ACT = ("lease_expired", "adjudication_expired")
+SLOT_LEFT = ("lease_expired", "slot_returned", "released")
 # All other events belong to a trajectory, and name its task.
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}

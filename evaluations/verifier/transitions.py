@@ -7,7 +7,7 @@ from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, Violations, conclude, plural
 from evaluations.verifier.replay import History, Moment, Past
-from evaluations.verifier.rules import TOLERANCE, strip_date
+from evaluations.verifier.rules import SLOT_LEFT, TOLERANCE, strip_date
 from evaluations.verifier.values import get_integer, get_text, is_blank, same_time, seconds_between, show
 
 GENESIS = "0" * 64
@@ -212,7 +212,6 @@ def _missing_stated(bundle: Bundle, history: History) -> Violations:
 
 
 WITH_REASON = ("released", "offered_again", "reopened", "submission_reopened")
-SLOT_LEFT = ("lease_expired", "slot_returned", "released")
 OPEN_CLOSED = ("adjudication_left", "adjudication_expired", "adjudication_returned", "adjudication_decided")
 TO_OPEN = (*rules.TO_ADJUDICATE, rules.ADJUDICATED)
 
@@ -257,8 +256,9 @@ def _impossible(moment: Moment, past: Past) -> str | None:
     sees_labels = past.open is not None and past.open[0] == moment.actor and past.blind is False
     revised, seen = (own_slot.revision, own_slot.saw_judgments) if own_slot is not None else (None, False)
     finished = f"it has no final verdict, it is {past.state}"
+    slots = get_integer(moment.settings, "required_labels") or 0
     reasons = (
-        (("claimed",), not 1 <= number <= past.required, "this slot does not exist"),
+        (("claimed",), not 1 <= number <= slots, "this slot does not exist"),
         (("claimed",), slot is not None, "the slot is taken"),
         (("claimed",), own, "they already have a slot of it"),
         (("label_submitted",), own_slot is None, "they do not hold the slot"),
