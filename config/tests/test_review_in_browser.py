@@ -170,6 +170,7 @@ def test_what_was_typed_is_there_after_a_reload_a_dead_network_an_ended_session_
                 desk.keyboard.press(PROOFS[index])
 
     walk(1, 5)
+    desk.wait_for_url("**step=5*")
     write("Before the reload.")
     desk.reload()  # at once, before the second in which it is saved
     still_there()

@@ -166,8 +166,10 @@ export class Viewer {
 
   // After the picture is painted: Chromium loads the icon of the page again for each address, which takes 5 ms.
   noteAddress() {
-    clearTimeout(this.noting);
-    this.noting = setTimeout(() => history.replaceState(null, "", `${this.address}step=${this.index}`), NOTED);
+    this.noting ??= setTimeout(() => {
+      this.noting = null;
+      history.replaceState(null, "", `${this.address}step=${this.index}`);
+    }, NOTED);
   }
 
   // The step is on the screen: it counts as seen, and others are told.
