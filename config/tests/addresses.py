@@ -34,7 +34,18 @@ def patterns(resolver: Any = None, prefix: str = "", namespace: str = "") -> Ite
             yield prefix + str(entry.pattern), namespace + (entry.name or ""), entry
 
 
-def build_arguments(rows: Sequence[Trajectory]) -> tuple[dict[str, list[Values]], Values]:
+def find_pairs(rows: Sequence[Trajectory]) -> list[tuple[Trajectory, Trajectory]]:
+    """Return ``rows`` with those of the newest other submission that has some of the same tasks."""
+    others = Trajectory.objects.filter(task__in=[row.task_id for row in rows], submission__practice=False)
+    found = list(others.exclude(submission=rows[0].submission_id).order_by("-submission", "position"))
+    pairs = [(row, other) for other in found for row in rows if row.task_id == other.task_id]
+    assert pairs, "addresses.py needs another submission of the same tasks"
+    return [pair for pair in pairs if pair[1].submission_id == found[0].submission_id]
+
+
+def build_arguments(
+    rows: Sequence[Trajectory], pairs: Sequence[tuple[Trajectory, Trajectory]]
+) -> tuple[dict[str, list[Values]], Values]:
     """Return the values to walk with, by part of a route and by name: 40 queries for all routes together."""
     submission, slug = rows[0].submission_id, rows[0].submission.benchmark.slug
     things: dict[str, list[Values]] = {
@@ -42,6 +53,7 @@ def build_arguments(rows: Sequence[Trajectory]) -> tuple[dict[str, list[Values]]
             {"pk": row.pk, "attachment_pk": Attachment.objects.filter(kind="cached_page").latest("pk").pk}
             for row in rows
         ],
+        "trajectories/<int:pk>/against/": [{"pk": row.pk, "other": other.pk} for row, other in pairs],
         "trajectories/<int:pk>": [{"pk": row.pk} for row in rows],
         "submissions/<int:pk>": [{"pk": submission}],
         "work/<int:pk>": [{"pk": submission}],
@@ -71,7 +83,6 @@ def build_arguments(rows: Sequence[Trajectory]) -> tuple[dict[str, list[Values]]
     }
     by_name: Values = {
         "step": 0,
-        "other": rows[1].pk,
         "number": 0,
         "kind": "thumbnail",
         "attachment_pk": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
@@ -105,13 +116,18 @@ def arguments(route: str, things: dict[str, list[Values]], by_name: Values) -> l
 
 
 def addresses(rows: Sequence[Trajectory]) -> Iterator[tuple[str, str]]:
-    things, by_name = build_arguments(rows)
+    pairs = find_pairs(rows)
+    things, by_name = build_arguments(rows, pairs)
+    both = {"first": pairs[0][0].submission_id, "second": pairs[0][1].submission_id}
     for route, name, _ in patterns():
         if not name or name.endswith(":"):
             assert route.startswith("admin/"), f"{route} has no name; the tests walk addresses by name"
             continue
         for values in arguments(route, things, by_name):
             try:
-                yield route, reverse(name, kwargs=values)
+                address = reverse(name, kwargs=values)
             except Exception as error:
                 raise AssertionError(f"addresses.py cannot build {route} with {values}") from error
+            yield route, address
+            if name == "two-agents":  # which are chosen by the query alone
+                yield route, reverse(name, kwargs=values, query=both)

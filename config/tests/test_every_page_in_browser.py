@@ -111,11 +111,12 @@ def results() -> list[str]:
     finished.labelled_elsewhere(benchmark)
     finished.judged(benchmark, "steady", repetitions=2)
     finished.judged(benchmark, "elsewhere-only")
-    submission = benchmark.submissions.earliest("pk").pk
-    names = ("agents", "judge-standings", "benchmark-agreement", "benchmark-comparison", "differences")
+    first, second = benchmark.submissions.order_by("pk")
+    names = ("agents", "two-agents", "judge-standings", "benchmark-agreement", "benchmark-comparison", "differences")
     return [
         *(reverse(name, args=[benchmark.slug]) for name in names),
-        *(reverse(name, args=[submission]) for name in ("agreement", "comparison", "printable-report")),
+        *(reverse(name, args=[first.pk]) for name in ("agreement", "comparison", "printable-report")),
+        reverse("task-pair", args=[each.trajectories.earliest("position").pk for each in (first, second)]),
         reverse("benchmark-comparison", args=[benchmark.slug]) + "?judge=steady&level=easy&rules=published",
     ]
 
@@ -156,6 +157,8 @@ def test_no_page_has_a_barrier_traps_the_keyboard_or_breaks_a_short_word_on_a_ph
     assert unreached == {}
     assert broken == {}
     assert len(pages) >= {"alice": 8, "carol": 4, "mira": 10, "root": 0}[role]
+    of_two = [each for each in pages if "/two-agents" in each or "/against/" in each]
+    assert len(of_two) == {"mira": 5, "alice": 1}.get(role, 0)  # alice has results of one agent only
 
 
 @pytest.mark.parametrize(("name", "view"), [("alice", "trajectory"), ("carol", "adjudication")])

@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import screenshots, workflow
+from annotation import ingest, screenshots, workflow
 from annotation.models import (
     ApiToken,
     Attachment,
@@ -79,7 +79,8 @@ def own_images(tmp_path, settings):
 def protocol(folder):
     """0: bob and chen differ, alice holds it. 1: unanimous, drawn. 2: unanimous, flagged by bob. 3: held by chen.
 
-    3 is a gold item. There is a practice set of one item, which nobody has answered yet.
+    3 is a gold item. There is a practice set of one item, which nobody has answered yet. The same people have reviewed
+    another agent on the tasks of 0 and 1.
     """
     signing.active_key()  # which the first bundle that is fetched would make
     submission = testing.submission(folder, trajectories=4)
@@ -87,6 +88,7 @@ def protocol(folder):
     submission.save()
     people = testing.cast(submission)
     rows = list(Trajectory.objects.order_by("position"))
+    review_another(submission.benchmark, people, folder.with_name("another"))
     for name, first in (("bob", 0), ("chen", 1)):
         workflow.claim_this(people[name], rows[0])
         workflow.submit(people[name], rows[0], content(name, rows[0], first))
@@ -146,6 +148,25 @@ def protocol(folder):
     defining.set_terms(None, endpoint="default", model="some-model", input_price=1, output_price=4)
     judge_everything(submission)
     return submission, people, rows
+
+
+def review_another(benchmark, people, folder):
+    """A second agent on two of the tasks: alice differs at the first. It is frozen and its results are open."""
+    package = testing.write_submission(folder, 2, steps=4)
+    _, other = ingest.import_submission(package, benchmark=benchmark, agent_name="Second Agent")
+    testing.cast(other)
+    other.spot_check_rate, other.process_labels = 0.0, True
+    other.save()
+    rows = other.trajectories.order_by("position")
+    for row in rows:
+        for name in ("alice", "bob", "chen"):
+            workflow.claim_this(people[name], row)
+            workflow.submit(people[name], row, content(name, row, int(name == "alice" and row == rows[0])))
+    workflow.draw_spot_checks(people["mira"], other)
+    workflow.open_adjudication(people["carol"], rows[0])
+    workflow.decide(people["carol"], rows[0], content("carol", rows[0], 0))
+    workflow.freeze(people["mira"], other)
+    workflow.open_results(people["mira"], other)
 
 
 def judge_everything(submission, name="MARK-judge-name--"):
@@ -285,6 +306,7 @@ def test_the_maintainer_is_shown_gold_items_judgments_and_expectations_and_no_la
         assert words in said
         assert forbidden_marks("carol", words) != set()
         assert forbidden_marks("alice", words) != set()
+    assert said.count("Verdicts are shown when both submissions are frozen") == 3  # the list, and two tasks
     known = body(client_of(people, "mira").get(reverse("gold", args=[submission.pk])))
     assert "There are no gold items yet" not in known
 
@@ -324,9 +346,13 @@ def test_no_address_shows_a_judgment_when_frozen_and_opened(protocol, name):
     submission, people, rows = protocol
     freeze(submission, people, rows)
     workflow.open_results(people["mira"], submission)
-    seen = {mark for _, _, _, said in walk(people, rows, name) for mark in forbidden_marks(name, said)}
-    assert {mark for mark in seen if mark[0] == "judge"} == set()
-    assert (name == "alice") == any(who == "bob" for who, _, _ in seen)  # labels are open now, and only those
+    answers = list(walk(people, rows, name))
+    seen = {(route, *mark) for route, _, _, said in answers for mark in forbidden_marks(name, said)}
+    assert {mark for mark in seen if mark[1] == "judge"} == set()
+    # Labels are open now, and only those; to alice also next to those of the second agent.
+    assert (name == "alice") == any(who == "bob" for _, who, _, _ in seen)
+    both = "McNemar" in "".join(said for route, _, _, said in answers if route.endswith("/two-agents"))
+    assert (name == "alice") == both == any("/against/" in route for route, *_ in seen)
 
 
 def test_an_adjudicator_is_shown_the_judgments_of_what_she_has_decided(protocol):
