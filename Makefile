@@ -50,7 +50,7 @@ demo-data:
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"
-COMPILE := $(COMPILE_ALONE) pyproject.toml
+COMPILE := $(COMPILE_ALONE) pyproject.toml --extra server --extra s3 --extra parquet --extra pdf
 
 requirements:
 	$(COMPILE) -o requirements.txt

@@ -7,11 +7,10 @@ import sqlite3
 from enum import Enum
 from http import HTTPStatus
 
-from botocore.exceptions import BotoCoreError
 from django.db import InterfaceError, OperationalError
 from django.http import UnreadablePostError
 
-from annotation.screenshots import STORE_ERRORS
+from annotation.screenshots import STORE_ERRORS, BotoCoreError
 
 FULL_DISK_STATE = "53100"  # SQLSTATE disk_full
 OUR_ERROR_STATES = "54"  # SQLSTATE class program_limit_exceeded: the statement itself is too large

@@ -16,16 +16,20 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from boto3.exceptions import Boto3Error
-from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, default_storage
 from django.utils import timezone
 from PIL import Image, ImageDraw, ImageFont
-from s3transfer.exceptions import RetriesExceededError
 
 from annotation.models import Attachment, Redaction, Screenshot
 from annotation.records import Problem
+
+try:
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
+    from s3transfer.exceptions import RetriesExceededError
+except ImportError:  # without the extra `s3`, nothing raises them
+    Boto3Error = BotoCoreError = ClientError = RetriesExceededError = type("NeverRaised", (Exception,), {})
 
 MAX_PIXELS = 40_000_000  # a full page of 1280 x 31,250; at four bytes per pixel, an image needs at most 160 MB
 MAX_BYTES = 64 * 1024 * 1024

@@ -15,8 +15,9 @@ from typing import Any
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from annotation import extras
 from annotation.formats import scratch
-from config import database, environment, s3
+from config import database, environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -34,6 +35,13 @@ REDIS_URL = environment.text("REDIS_URL")
 #: The bucket of images and uploads. It must exist and be private. Without it they are on the local disk.
 S3_BUCKET = environment.text("S3_BUCKET")
 PRODUCTION = bool(DATABASE_URL)
+for module, needed_by, needed in (
+    ("psycopg", "DATABASE_URL", DATABASE_URL.startswith("postgres")),
+    ("redis", "REDIS_URL", REDIS_URL),
+    ("storages", "S3_BUCKET", S3_BUCKET),
+):
+    if needed and (missing := extras.explain_missing(module, needed_by)):
+        raise ImproperlyConfigured(missing)
 #: Serve plain HTTP: no redirect to HTTPS, no HSTS, cookies without `Secure`. For tests only.
 SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
 #: Number of reverse proxies in front. With 0, WebVerdict ignores `X-Forwarded-Proto` and `X-Forwarded-For`, because
@@ -179,6 +187,8 @@ STORAGES: dict[str, Any] = {
     "staticfiles": {"BACKEND": "config.static_files.HashedStaticFiles"},
 }
 if S3_BUCKET:
+    from config import s3
+
     STORAGES["default"] = {
         "BACKEND": s3.BACKEND,
         "OPTIONS": s3.s3_options(

@@ -33,6 +33,10 @@ def text_of(data: bytes) -> str:
 
     Raises NoText if it is not a PDF, needs a password, is damaged, or takes too long or too much memory.
     """
+    from annotation.extras import explain_missing  # noqa: PLC0415 - the process that runs this file cannot import it
+
+    if missing := explain_missing("pypdfium2", "Reading a PDF"):
+        raise NoText(missing)
     # Files, not pipes: the process has a limit only for the size of files.
     with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as words:
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import shutil
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from annotation.extras import explain_missing
 from annotation.formats import scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.har import REDACTED
@@ -38,11 +38,6 @@ from judges.scorers.network_trace.model import (
     Result,
 )
 
-PACKAGE = "webarena_verified"
-NOT_INSTALLED = (
-    "The package webarena-verified is not installed here. It is an optional extra: config/install.sh parity creates "
-    ".venv-webarena. Run the web server and the judge workers from it (docs/judges-network-trace.md)."
-)
 OUTCOMES = {"success": PASS, "failure": FAIL}
 COMPARED = ("headers", "query_params", "post_data", "response_content", "response_cookies")
 BLANKED = "import blanked what it compares as a secret"
@@ -175,8 +170,8 @@ def _find_value(key: str, had: Mapping[str, Any]) -> Any:
 
 
 def build(parameters: WebarenaParameters, prompts: Prompts) -> WebarenaScorer:
-    if importlib.util.find_spec(PACKAGE) is None:
-        raise LookupError(NOT_INSTALLED)
+    if missing := explain_missing("webarena_verified", "This kind of judge"):
+        raise LookupError(missing)
     return WebarenaScorer(parameters.environments)
 
 

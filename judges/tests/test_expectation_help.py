@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from annotation.records import AttachmentKind
 from judges import defining, expectations, planning
 from judges.expectations import Kind
 from judges.models import Expectation, Judge
-from judges.scorers import webarena
 from judges.scorers.network_trace import checks
 from judges.scorers.rubric import written
 from judges.scorers.rubric.judge import collect_evidence
@@ -233,12 +233,12 @@ def test_a_scorer_whose_package_is_missing_says_so_before_it_is_chosen_and_on_it
     people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Person.objects.filter(pk=people["mira"].pk).update(is_staff=True)
-    monkeypatch.setattr(webarena, "PACKAGE", "no_such_package_anywhere")
+    monkeypatch.setitem(sys.modules, "webarena_verified", None)
     cards = text(ask(people["mira"], "define-judge")).split('<li class="card">')
     marked = [card for card in cards if "not installed" in card]
     assert len(marked) == 1
     assert "webarena-verified" in marked[0]
-    assert webarena.NOT_INSTALLED in text(ask(people["mira"], "define-judge", scorer="webarena-verified"))
+    assert "Run: config/install.sh parity" in text(ask(people["mira"], "define-judge", scorer="webarena-verified"))
     assert "not installed" not in text(ask(people["mira"], "define-judge", scorer="network-trace"))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import Self
 
+from annotation.extras import explain_missing
 from annotation.formats import scratch
 from judges.llm import CallFailed
 from judges.scorers.rubric.confinement import MEGABYTE, ProcessLimits
@@ -39,11 +40,13 @@ class Stopped(Exception):
 
 def read_pdf(data: bytes, limits: ProcessLimits = LIMITS, stop: Event | None = None) -> tuple[str, list[bytes]]:
     """Return the text, and the pages as JPEGs from the first. It blocks: call it in a thread. Raise Stopped soon after
-    ``stop`` is set, and CallFailed if this machine cannot read it: its disk is full.
+    ``stop`` is set, and CallFailed if this machine cannot read it: its disk is full, or the library is missing.
 
     A bad document raises nothing: if it is broken, encrypted, too large or too slow, the text says so and there are no
     images. So a broken page is judged for what it shows, as in the published engine.
     """
+    if missing := explain_missing("pypdfium2", "Reading a PDF"):
+        raise CallFailed(missing)
     if len(data) > LARGEST:
         return NOTHING.format(why=f"it has more than {LARGEST:,} bytes"), []
     try:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from annotation.extras import explain_missing
 from annotation.formats.documents import FormatError
 from annotation.formats.printable import listing, printable
 from annotation.formats.registry import Progress
@@ -75,6 +76,8 @@ class ProcessEnded(Exception):
 
 def read_parquet(path: Path, columns: Collection[str], required: Collection[str], progress: Progress) -> Iterator[Row]:
     """Yield the rows in order. Raises FormatError for problems of the file."""
+    if missing := explain_missing("pyarrow", "Reading a parquet file"):
+        raise FormatError(Problem("parquet_unsupported", missing, printable(path.name)))
     arguments = [str(path.absolute()), ",".join(columns), ",".join(required)]
     with subprocess.Popen(  # noqa: S603 - our own module, in an interpreter of our own
         [*COMMAND, *arguments],
