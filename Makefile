@@ -1,6 +1,7 @@
 # make run        everything for a first look: environment, database, demo, web server and worker
 # make check      checks and the tests that need neither a database nor a browser: the fast loop
 # make test       every check and every test
+# make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
 # make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 
@@ -8,7 +9,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run check test test-long bench demo-data requirements clean
+.PHONY: run check test test-long bench demo-data requirements wheel clean
 .DEFAULT_GOAL := run
 
 run:
@@ -47,6 +48,10 @@ bench:
 demo-data:
 	@config/install.sh test
 	@exec $(PY) -m tools.demo.record
+
+wheel:
+	@config/install.sh test
+	@exec $(PY) -m hatchling build -t wheel
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"

@@ -34,7 +34,8 @@ def main() -> None:
         # PostgreSQL: undefined table, undefined column.
         state = getattr(error.__cause__, "sqlstate", None)
         if state in {"42P01", "42703"} or message.startswith(("no such table", "no such column")):
-            sys.exit("The database is not up to date. Run `python manage.py migrate` first.")
+            program = "python manage.py" if sys.argv[0].endswith(".py") else sys.argv[0]
+            sys.exit(f"The database is not up to date. Run `{program} migrate` first.")
         if state is not None or not message.startswith(("connection ", "could not ", "unable to open", "failed to ")):
             raise
         sys.exit(f"The database cannot be reached: {message}")

@@ -1,4 +1,4 @@
-"""`make run`: all processes on one machine, in one terminal; all of them end with it.
+"""`make run` and `webverdict`: all processes on one machine, in one terminal; all of them end with it.
 
 Prepares the database, the static files and the demo, then watches four child processes: the web server, two Celery
 workers and their scheduler. The project's settings and apps are imported after the first checks, so that these report
@@ -44,17 +44,29 @@ HOST = "127.0.0.1"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run until stopped. Return exit code 0 after a stop, 1 if it could not start or a child died."""
     parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
     options = parser.parse_args(arguments)
-    stop_on_signals()
     parent = os.getppid() if options.with_parent else None
     if parent is not None:
         die_with(parent)()
+    return serve(options.port, parent)
+
+
+def serve(
+    port: int,
+    parent: int | None = None,
+    again: str = "make run PORT=",
+    ready: Callable[[str], object] | None = None,
+) -> int:
+    """Run until stopped. Return exit code 0 after a stop, 1 if it could not start or a child died.
+
+    ``again`` and a port are the command that starts it on this port. ``ready`` gets the address once it answers.
+    """
+    stop_on_signals()
     try:
-        run(options.port, parent)
+        run(port, parent, again, ready)
     except Stopped:
         print("Stopped.", flush=True)  # noqa: T201
         return 0
@@ -63,33 +75,33 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def run(port: int, parent: int | None = None) -> NoReturn:
+def run(port: int, parent: int | None, again: str, ready: Callable[[str], object] | None) -> NoReturn:
     """Check, prepare, start and watch the children; end them all, and raise Stopped or CannotRun."""
     started = time.monotonic()
     if sys.version_info < MINIMUM_PYTHON:
         raise CannotRun(f"Python {sys.version.split()[0]} is too old: WebVerdict needs 3.11 or newer.")
-    check_port(port)
+    check_port(port, again)
     data, production = _settings()
     if production:
         raise CannotRun("DATABASE_URL is set: this is the production profile, see docker-compose.yml.")
     with only_one(data):
         check_disk(data)
         prepare(data)
-        watch(data, port, started, parent)
+        watch(data, port, started, parent, ready)
 
 
-def check_port(port: int) -> None:
+def check_port(port: int, again: str) -> None:
     if not 0 < port < 2**16:
-        raise CannotRun(f"{port} is not a port. Choose one from 1 to 65535: make run PORT=8001")
+        raise CannotRun(f"{port} is not a port. Choose one from 1 to 65535: {again}8001")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except PermissionError:
-            raise CannotRun(f"Port {port} needs root. Choose another one: make run PORT=8000") from None
+            raise CannotRun(f"Port {port} needs root. Choose another one: {again}8000") from None
         except OSError:
             raise CannotRun(
-                f"Port {port} is taken by another program. Choose another one: make run PORT={_free_port(port)}"
+                f"Port {port} is taken by another program. Choose another one: {again}{_free_port(port)}"
             ) from None
 
 
@@ -122,6 +134,7 @@ def only_one(data: Path) -> Iterator[None]:
 
 
 def prepare(data: Path) -> None:
+    from django.conf import settings  # noqa: PLC0415 - after the checks
     from django.core.management import call_command  # noqa: PLC0415 - after the checks
     from django.db import connections  # noqa: PLC0415 - after the checks
 
@@ -129,8 +142,9 @@ def prepare(data: Path) -> None:
         (data / folder).mkdir(exist_ok=True)
     with step("Database"):
         call_command("migrate", verbosity=0, interactive=False)
-    with step("Static files"):
-        collect_static(data)
+    if settings.STATIC_ROOT.parent == data:  # the installed package has collected files
+        with step("Static files"):
+            collect_static(data)
     if is_empty():
         with step("Demo data"):
             call_command("load_demo", stdout=io.StringIO())  # the logins are printed at the end of every start
@@ -160,7 +174,7 @@ def collect_static(data: Path) -> None:
     stamp.write_text(digest.hexdigest())
 
 
-def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn:
+def watch(data: Path, port: int, started: float, parent: int | None, ready: Callable[[str], object] | None) -> NoReturn:
     """Start the children, print the address, and wait until a child dies or the person stops it."""
     from config.filesystem_broker import return_taken  # noqa: PLC0415 - after the checks
 
@@ -171,6 +185,8 @@ def watch(data: Path, port: int, started: float, parent: int | None) -> NoReturn
             wait_until(lambda: answers(port), children, children[0])
             start_judge_worker(children, data)
         welcome(port, time.monotonic() - started)
+        if ready is not None:
+            ready(f"http://{HOST}:{port}/")
         while True:
             time.sleep(0.2)
             check_alive(children)
@@ -207,7 +223,13 @@ def start_judge_worker(children: Children, data: Path) -> None:
 
 
 def environment_of_children(data: Path) -> dict[str, str]:
-    return {**os.environ, "TMPDIR": str(data / "tmp"), "PYTHONUNBUFFERED": "1"}
+    """Return the environment for children, which run in the folder of the packages: elsewhere a folder of the person
+    could hide one of them. So paths that the person gave are made absolute.
+    """
+    given = {name: value for name, value in os.environ.items() if name.endswith("_FILE") or name == "RUBRIC_SCRIPTS"}
+    absolute = {name: str(Path(value).absolute()) for name, value in given.items() if value}
+    own = {"WEBVERDICT_DATA": str(data), "TMPDIR": str(data / "tmp"), "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **absolute, **own}
 
 
 def worker(queue: str) -> list[str]:

@@ -43,6 +43,7 @@ class Child:
                 stdout=stream,
                 stderr=stream,
                 env=environment,
+                cwd=Path(__file__).parents[1],
                 process_group=0,
                 preexec_fn=partial(_prepare_child, guard),  # noqa: PLW1509 - this process has one thread
             )

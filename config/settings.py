@@ -178,7 +178,8 @@ else:
 
 MEDIA_URL = "/never-served/"  # never serve originals to browsers
 STATIC_URL = "/static/"
-STATIC_ROOT = DATA / "static"
+COLLECTED = BASE_DIR / "collected"  # in the installed package, which was built with them
+STATIC_ROOT = COLLECTED if COLLECTED.is_dir() else DATA / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 MEDIA_ROOT = DATA / "images"
 

@@ -256,7 +256,7 @@ def test_a_taken_port_is_named_in_one_line_with_a_way_out(tmp_path):
 @pytest.mark.parametrize("port", [0, 65536, -1])
 def test_a_number_that_is_no_port_is_refused(port):
     with pytest.raises(embedded.CannotRun, match=r"is not a port"):
-        embedded.check_port(port)
+        embedded.check_port(port, "make run PORT=")
 
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch):

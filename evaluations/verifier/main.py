@@ -37,10 +37,10 @@ class WrongUsage(Exception):
     """Invalid arguments; the message states why."""
 
 
-def main(argv: list[str], program: str = "") -> int:
+def main(argv: list[str], program: str = "", prog: str = "verify.py") -> int:
     """Check a bundle, print the findings and return the exit code. ``program`` is the path of the running file."""
     parser = argparse.ArgumentParser(
-        prog="verify.py", description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
+        prog=prog, description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
     )
     parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
     add_known_options(parser)
@@ -51,7 +51,7 @@ def main(argv: list[str], program: str = "") -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 2
     except WrongUsage as error:
-        print(f"verify.py: {escape(str(error))}", file=sys.stderr)  # noqa: T201
+        print(f"{prog}: {escape(str(error))}", file=sys.stderr)  # noqa: T201
         return 2
     try:
         outcome = check_bundle(options.bundle, given, ProgressLine(sys.stderr))
