@@ -42,6 +42,7 @@ ASKED = {
     "submissions/<int:pk>/events": ("page=2",),
     "submissions/<int:pk>/reports": ("page=2",),
     "work/<int:pk>": ("page=2",),
+    "benchmarks/<slug:slug>/two-agents": ("group=first", "q=laptop&page=3"),
 }
 
 
@@ -77,7 +78,7 @@ def walk(rows: dict[str, list[Any]], roles: Iterable[str] = ROLES) -> Iterator[t
             client.force_login(Person.objects.get(username=role))
             for route, address in pages:
                 for query in ("", *ASKED.get(route, ())):
-                    asked = f"{address}?{query}" if query else address
+                    asked = f"{address}{'&' if '?' in address else '?'}{query}" if query else address
                     statements: list[str] = []
                     with connection.execute_wrapper(_collect(statements)):
                         began = time.perf_counter()

@@ -53,25 +53,28 @@ def build(size: int, listed: int = 0) -> dict[str, list[Trajectory]]:
     """Create three submissions of ``size`` trajectories, and return some trajectories of each by its state.
 
     One is ``open``, one ``frozen`` with open results, and one is ``audited``. Each has a person for every
-    `PEOPLE_SHARE` trajectories, and the benchmark of the first has a submission for every 1,000. Other lists have
-    ``listed`` rows, or else one for every `LIST_SHARE` trajectories.
+    `PEOPLE_SHARE` trajectories, and the benchmark of the first has a submission for every 1,000. The frozen one has a
+    second on the same tasks, with open results too. Other lists have ``listed`` rows, or else one for every
+    `LIST_SHARE` trajectories.
     """
     many = listed or max(3, size // LIST_SHARE)
     people = max(5, size // PEOPLE_SHARE)
     found = {}
     for state in ("frozen", "audited", "open"):
-        benchmark = reviewed(1, size, annotators=people, frozen=state != "open", slug=state)
-        submission = benchmark.submissions.get()
+        agents = 2 if state == "frozen" else 1
+        benchmark = reviewed(agents, size, annotators=people, frozen=state != "open", slug=state)
+        submission = benchmark.submissions.earliest("pk")
         submission.agent = Agent.objects.get_or_create(name=f"Agent {state}")[0]
         submission.import_report = _report(size)
         submission.save()
         if state == "frozen":
-            Submission.objects.filter(pk=submission.pk).update(opened_at=timezone.now())
+            benchmark.submissions.update(opened_at=timezone.now())
         if state != "audited":
             _write(submission, many)
         _record(submission)
         found[state] = list(submission.trajectories.select_related("task").order_by("position")[:3])
         if state == "audited":
+            _write_others(submission, 1)  # before the auditors join, who are members of audits alone
             _audit(submission, size)
     _write_others(found["open"][0].submission, max(3, size // 1000))
     _write_rest(found)
@@ -201,7 +204,7 @@ def _write_others(first: Submission, count: int) -> None:
     for number in range(count):
         made = Submission.objects.create(
             benchmark=first.benchmark,
-            agent=Agent.objects.create(name=f"Other agent {number}"),
+            agent=Agent.objects.get_or_create(name=f"Other agent {number}")[0],
             digest=f"other {number}",
             frozen_at=timezone.now() if number % 2 else None,
         )

@@ -137,7 +137,8 @@ def _largest(groups: Sequence[Group]) -> list[Group]:
 # --- charts -----------------------------------------------------------------------------------------------------------
 
 MOST_GROUPS = 10  # in a chart and its table; the CSV file has all
-MOST_PEOPLE = 30
+MOST_PEOPLE = 30  # of a chart with a row for each
+MOST_PAIRED = 12  # of a map of pairs, which has the square of it
 MOST_CONFUSIONS = 6
 DRAWN = ("alpha", "ac1")  # of `COEFFICIENTS`
 
@@ -172,7 +173,7 @@ def chart_group(kind: str, groups: Sequence[Group]) -> Rates:
 def chart_pairs(found: Agreement) -> Grid | None:
     """Chart alpha of every two annotators; None if there is nobody to compare, or too many for a chart."""
     names = [annotator.name for annotator in found.annotators]
-    if not found.pairs or len(names) > MOST_PEOPLE:
+    if not found.pairs or len(names) > MOST_PAIRED:
         return None
     known = {(pair.first, pair.second): pair.alpha for pair in found.pairs}
     return charts.heat_map("pairs", "Krippendorff's alpha of pairs of annotators", names, known)

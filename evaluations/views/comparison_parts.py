@@ -15,7 +15,7 @@ from evaluations.statistics import Measure
 from evaluations.tables import Cell, Column, Table, cell
 
 SAID = {Label2.NOT_SUCCESS: "not executable counts as no success", Label2.EXCLUDED: "not executable left out"}
-MOST_ROWS = 7  # rows of a breakdown on a page: the groups with the most cases; the file has all
+MOST_ROWS = 6  # rows of a breakdown on a page: the groups with the most cases; the file has all
 
 
 @dataclass(frozen=True, slots=True)
