@@ -10,6 +10,6 @@ LOGINS = (
     ("alice", PASSWORD, "annotator"),
     ("bob", PASSWORD, "annotator"),
     ("chen", PASSWORD, "annotator"),
-    ("carol", PASSWORD, "QA adjudicator"),
+    ("carol", PASSWORD, "adjudicator"),
     ("mira", PASSWORD, "maintainer"),
 )

@@ -72,6 +72,28 @@ def barriers(page: Page) -> list[tuple[str, str]]:
     return [(found["id"], found["nodes"][0]["html"][:200]) for found in Axe().run(page).response["violations"]]
 
 
+@pytest.mark.parametrize("size", [(2000, 1000), (2000, 1200), (2560, 1440)])
+def test_a_wide_screen_has_room_for_screenshot_labels_and_form(desk: Page, size: tuple[int, int]) -> None:
+    desk.set_viewport_size({"width": size[0], "height": size[1]})
+    desk.reload()
+    transcript = desk.locator(".transcript")
+    expect(transcript).to_be_visible()
+    for left in (560, 0):
+        expect(desk.locator(".neighbours")).to_be_hidden()
+        boxes = {part: desk.locator(part).bounding_box() for part in (".shot", ".beneath", ".side", "#strip")}
+        assert all(boxes.values())
+        shot, beneath, side, _ = (box for box in boxes.values() if box)
+        assert (round(beneath["x"]), round(beneath["x"] + beneath["width"])) == (left, round(side["x"]))
+        assert shot["height"] > 300
+        assert shot["y"] + shot["height"] <= beneath["y"]
+        assert (round(side["width"]), round(side["x"] + side["width"])) == (600, size[0])
+        for part in (".shot", ".beneath", "#strip", "#label-form [data-submit]"):
+            expect(desk.locator(part)).to_be_in_viewport(ratio=1)
+        if left:
+            desk.keyboard.press("t")
+            expect(transcript).to_be_hidden()
+
+
 def saved(desk: Page) -> None:
     expect(desk.locator("#saved")).to_have_text(re.compile(r"saved \d\d"))
 

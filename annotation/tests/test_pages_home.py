@@ -57,6 +57,13 @@ def test_labels_of_today_are_counted_and_an_empty_queue_is_no_work(
     assert "your queue is empty: 2 of 2 labelled" in page
 
 
+def test_what_an_annotator_put_off_is_named_beside_what_is_left(
+    page_of: Any, people: dict[str, Person], submission: Submission
+) -> None:
+    workflow.put_off(people["alice"], workflow.claim(people["alice"], submission).trajectory)
+    assert page_of("alice")[0] == [("Next trajectory", 1, "1 trajectory to label, 1 put off by you")]
+
+
 def test_the_practice_set_comes_first(
     page_of: Any, people: dict[str, Person], submission: Submission, tmp_path: Path
 ) -> None:

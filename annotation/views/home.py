@@ -97,7 +97,8 @@ def _to_annotate(person: Person, membership: Membership, start: str) -> Work:
         address = reverse("practice", args=[submission.pk])
         return Work(membership, note, address, "Practise", max(len(practice.items) - practice.answered, 1), urgency=4)
     if left:
-        return Work(membership, _count_out(left, "to label"), following, "Next trajectory", left, True, 2, done, total)
+        note = _count_out(left, "to label") + (f", {put_off} put off by you" if put_off else "")
+        return Work(membership, note, following, "Next trajectory", left, True, 2, done, total)
     if put_off:
         return Work(
             membership,

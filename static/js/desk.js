@@ -176,7 +176,9 @@ class Label {
     const steps = new Map(this.points.map((point) => [textOf(point), point.querySelector(".at input").value.trim()]));
     steps.set(null, this.form.elements.failure_step.value.trim());
     const kept = this.boxes.filter((one) => steps.get(one.key_point) === "" || Number(steps.get(one.key_point)) === one.step);
-    if (kept.length < this.boxes.length) this.form.elements.boxes.value = kept.length ? JSON.stringify(kept) : "";
+    if (kept.length === this.boxes.length) return;
+    this.form.elements.boxes.value = kept.length ? JSON.stringify(kept) : "";
+    announce("Box removed, because its finding is at another step now");
   }
 
   showBoxes() {
