@@ -218,7 +218,7 @@ def import_package(page: Page, case: Case, folder: Path) -> None:
     expect(page.locator(".figures div", has_text="Imported").locator("dd")).to_have_text(str(len(case.plan)))
     page.locator(".outcome a").first.click()
     expect(page.get_by_text(f"0 of {3 * len(case.plan)} labels")).to_be_visible()
-    expect(page.locator("#export-check")).to_contain_text("labels_missing")
+    expect(page.locator("#export-check")).to_contain_text("Labels missing")
     page.get_by_role("link", name="Tasks", exact=True).click()
     expect(page.get_by_role("cell", name="open", exact=True)).to_have_count(3 * len(case.plan))
 
@@ -421,7 +421,7 @@ def freeze(page: Page, case: Case) -> None:
     page.get_by_role("link", name="Path", exact=True).click()
     expect(page.get_by_text(f"{(total := 3 * len(case.plan))} of {total} labels")).to_be_visible()
     expect(page.get_by_text(f"{len(case.plan)} of {len(case.plan)} trajectories have a final verdict.")).to_be_visible()
-    expect(page.locator("#export-check")).to_contain_text("not_frozen")
+    expect(page.locator("#export-check")).to_contain_text("Not frozen")
     page.get_by_role("button", name="Freeze").click()
     expect(page.locator(".messages")).to_have_text("Submission frozen.")
     expect(page.locator("#export-check")).to_contain_text("Nothing is missing for the export.")
