@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from django.db.models import Count, F, Q, QuerySet
 
 from annotation.models import Event, KnownAnswer, Label, Membership, Person, PracticeAnswer, Submission, Trajectory
-from annotation.records import Verdict
+from annotation.records import Finding, Verdict
 
 PASSED = "practice_passed"  # the kind of the event
 ROUNDING = 1e-9  # so that 3 of 5 is 60 percent despite float errors
@@ -54,7 +55,7 @@ class Practice:
     @property
     def missed(self) -> list[Trajectory]:
         """Return the failures of which no answer of this round names the fault."""
-        return [item for item in self.faults if not finds_fault(self.current.get(item.pk), item.known_answer)]
+        return [item for item in self.faults if explain_missed(self.current.get(item.pk), item.known_answer)]
 
     @property
     def found(self) -> int:
@@ -100,13 +101,24 @@ class Practice:
         return self.needed is not None and self._over(self.rounds[number]) and self.right_in(number) >= self.needed
 
 
-def finds_fault(answer: PracticeAnswer | None, known: KnownAnswer) -> bool:
-    """Return whether an answer to a failure names its fault: the right verdict, and the right step or type."""
+def explain_missed(answer: PracticeAnswer | None, known: KnownAnswer) -> str:
+    """Return why an answer to a failure does not name its fault; "" if it does.
+
+    That takes the right verdict, the right key points as unmet, and the right step or failure type: all faults of a
+    challenge are failures, so that the verdict alone needs no look.
+    """
     if answer is None or not answer.right:
-        return False
+        return "your verdict is not right"
     given = answer.content
+    if _find_unmet(given.get("findings", {})) != _find_unmet(known.findings):
+        return "other key points are unmet than you found"
     at_step = known.failure_step is not None and given.get("failure_step") == known.failure_step
-    return at_step or given.get("failure_type") == known.failure_type
+    named = at_step or given.get("failure_type") == known.failure_type
+    return "" if named else "neither your step nor your failure type is right"
+
+
+def _find_unmet(findings: dict[str, dict[str, Any]]) -> set[str]:
+    return {key_point for key_point, said in findings.items() if said["finding"] == Finding.UNMET}
 
 
 def load_items(practice_set: int | None) -> QuerySet[Trajectory]:

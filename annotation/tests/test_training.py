@@ -25,6 +25,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.records import Finding, FindingContent
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from annotation.workflow import Conflict, Incomplete
@@ -445,22 +446,40 @@ def test_only_annotators_of_a_practice_set_practise_on_it(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "step", "kind", "found"),
+    ("verdict", "step", "kind", "unmet", "found"),
     [
-        (0, 1, "range_not_exact", True),
-        (0, 1, "wrong_item", True),
-        (0, 2, "range_not_exact", True),
-        (0, 2, "wrong_item", False),
-        (1, None, "", False),
+        (0, 1, "range_not_exact", [0], True),
+        (0, 1, "wrong_item", [0], True),
+        (0, 2, "range_not_exact", [0], True),
+        (0, 2, "wrong_item", [0], False),
+        (0, 1, "range_not_exact", [1], False),
+        (0, 1, "range_not_exact", [0, 1], False),
+        (1, None, "", [], False),
     ],
 )
-def test_a_fault_is_found_with_the_verdict_and_the_step_or_the_type(
-    alice: Person, submission: Submission, items: list[Trajectory], verdict: int, step: int, kind: str, found: bool
+def test_a_fault_is_found_with_the_verdict_its_key_points_and_the_step_or_the_type(
+    alice: Person,
+    submission: Submission,
+    items: list[Trajectory],
+    verdict: int,
+    step: int,
+    kind: str,
+    unmet: list[int],
+    found: bool,
 ) -> None:
-    """The known answer of the second item is a failure at step 1, because a range is not exact."""
+    """The known answer of the second item is a failure at step 1: a range is not exact, the first key point unmet."""
+    mira, points = Person.objects.get(username="mira"), workflow.key_points_of(items[1])
+
+    def findings(unmet: list[int]) -> tuple[FindingContent, ...]:
+        return tuple(
+            FindingContent(point.pk, Finding.UNMET if place in unmet else Finding.MET, 0)
+            for place, point in enumerate(points)
+        )
+
+    workflow.set_known_answer(mira, items[1], testing.content(items[1], 0, findings=findings([0])))
     given = testing.content(items[1], verdict)
     if verdict == 0:
-        given = testing.content(items[1], 0, failure_step=step, failure_type=kind)
+        given = testing.content(items[1], 0, failure_step=step, failure_type=kind, findings=findings(unmet))
     workflow.answer_practice(alice, submission, items[1], given, 1)
 
     state = training.load_practice(alice, submission)

@@ -101,7 +101,7 @@ def _render_practice_desk(
     if answer is not None:
         known = _find_known_answer(item)
         context |= {"known": known, "rows": compare_answers(answer, known, points) if known else []}
-        context["missed"] = item in state.missed
+        context["missed"] = item in state.missed and training.explain_missed(answer, item.known_answer)
     else:
         asked = replace(workflow.asked_of(item), process=False)  # practice compares verdicts and findings
         context |= desk.form_context(request.POST if refused is not None else {}, points, asked, refused)
