@@ -240,9 +240,11 @@ def load_figures(loads: list[Load], kilobytes: float, requests: float | None, us
     ]
 
 
-def effort_figures(effort: Effort) -> list[Figure]:
+def effort_figures(effort: Effort, reading: Effort) -> list[Figure]:
+    """Return the figures of a review that opens every step, and the key presses of one that reads the transcript."""
     return [
-        Figure("key presses", effort.presses, 25),
+        Figure("key presses, every step opened", effort.presses, 25),
+        Figure("key presses, the transcript read", reading.presses, 22),
         Figure("characters of reasoning", effort.typed),
         Figure("key points that their digit did not bind", effort.unbound, 0),
         Figure("scrolls outside the picture", len(effort.scrolled), 0),
@@ -255,7 +257,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def table(
-    first: list[Load], following: list[Load], guidelines: list[float], steps: list[float], effort: Effort
+    first: list[Load], following: list[Load], guidelines: list[float], steps: list[float], efforts: list[Effort]
 ) -> Iterator[str]:
     expiring = max(sum(transfer.expires for transfer in load.transfers) for load in first)
     usable = statistics.median(load.usable for load in following)
@@ -274,14 +276,14 @@ def table(
             Figure("ms, median", statistics.median(steps), 30),
             Figure("ms, 95th percentile", percentile(steps, 0.95)),
         ],
-        f"review of {STEPS} steps": effort_figures(effort),
+        f"review of {STEPS} steps": effort_figures(*efforts[:2]),
     }
     yield f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
     for title, figures in parts.items():
         yield title
         yield from (figure.line() for figure in figures)
-    if effort.scrolled:
-        yield f"  scrolled: {', '.join(sorted(set(effort.scrolled)))}"
+    if scrolled := efforts[0].scrolled:
+        yield f"  scrolled: {', '.join(sorted(set(scrolled)))}"
 
 
 def listed(load: Load) -> Iterator[str]:
@@ -355,7 +357,10 @@ def walk(page: Page, effort: Effort, keys: str, at_step: Callable[[int], None] =
 
 
 def review(page: Page, effort: Effort, walked: bool = True) -> None:
-    """Enter a success with three key points by keys only, before the submit; ``walked`` opens every step."""
+    """Enter a success with three key points by keys only, before the submit.
+
+    ``walked`` opens every step; otherwise the transcript is read, and the steps are opened up to those that prove.
+    """
 
     def prove(step: int) -> None:
         if key := PROOFS.get(step):
@@ -366,9 +371,13 @@ def review(page: Page, effort: Effort, walked: bool = True) -> None:
     if walked:
         walk(page, effort, "j" * (STEPS - 1), prove)
     else:
-        for key in PROOFS.values():
-            press(page, key, effort)
-            effort.unbound += not page.evaluate(BOUND, [key, 0])
+        press(page, "t", effort)
+        page.wait_for_selector("#transcript li")
+        *_, before, last = sorted(PROOFS)
+        walk(page, effort, "j" * before, prove)
+        press(page, "End", effort)
+        page.wait_for_selector(f"#stage[data-index='{STEPS - 1}']")
+        walk(page, effort, "k" * (STEPS - 1 - last), prove)
     press(page, "s", effort)
     press(page, "r", effort)
     page.keyboard.type(REASONING)
@@ -427,7 +436,7 @@ def measure(browser: Browser, server: str, submission: int, options: argparse.Na
         following.append(submit(page, wire, effort))
     say("the guidelines are opened")
     guidelines = time_guidelines(page, server, repeats)
-    yield from table(first, following, guidelines, looking.steps, efforts[0])
+    yield from table(first, following, guidelines, looking.steps, efforts)
     if options.list:
         yield from ("", "first desk page:", *listed(first[-1]), "next desk page:", *listed(following[-1]))
 
@@ -436,12 +445,15 @@ def main(arguments: list[str] | None = None) -> int:
     """Return exit code 0 whatever the figures are, 1 if nothing can be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench.desk", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="a free one otherwise")
-    parser.add_argument("--repeats", type=int, default=5, help="how many labels are submitted")
+    parser.add_argument("--repeats", type=int, default=5, help="how many labels are submitted, at least 2")
     parser.add_argument("--changes", type=int, default=2 * (STEPS - 1), help="how many step changes are timed")
     parser.add_argument("--list", action="store_true", help="name every request of the two pages with its bytes")
+    options = parser.parse_args(arguments)
+    if options.repeats < 2:
+        parser.error("--repeats must be at least 2: one review opens every step, one reads the transcript")
     stop_on_signals()
     try:
-        for line in run(parser.parse_args(arguments)):
+        for line in run(options):
             print(line, flush=True)  # noqa: T201
     except (CannotRun, ChromiumMissingError, Error) as reason:
         print(str(reason).splitlines()[0], file=sys.stderr)  # noqa: T201
