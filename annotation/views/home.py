@@ -114,7 +114,7 @@ def _to_annotate(person: Person, membership: Membership, start: str) -> Work:
 
 
 def _to_practise(person: Person, membership: Membership, start: str) -> Work:
-    """Return the practice set's own practice, which is optional, so it comes last."""
+    """Return the practice set's own practice, which is optional: it comes last and is not counted."""
     if membership.role != Role.ANNOTATOR:
         return Work(membership, "practice set", start)
     practice = training.load_practice(person, membership.submission)
@@ -122,7 +122,7 @@ def _to_practise(person: Person, membership: Membership, start: str) -> Work:
         return Work(membership, "practice set", start)
     note = f"optional practice: {practice.answered} of {len(practice.items)} answered"
     address = reverse("practice", args=[membership.submission_id])
-    return Work(membership, note, address, "Practise", len(practice.items) - practice.answered, urgency=8)
+    return Work(membership, note, address, "Practise", urgency=8)
 
 
 def _to_adjudicate(person: Person, membership: Membership, start: str) -> Work:
