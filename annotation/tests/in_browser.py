@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from annotation.models import Person, Trajectory
 from annotation.tests import testing
@@ -43,6 +43,17 @@ def complaints_of(page: Page) -> list[str]:
     page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
     return complaints
+
+
+def hold(page: Page, address: str) -> list[Route]:
+    """Hold what the page requests from ``address``; return the list of what is held."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        held.append(route)
+
+    page.route(address, keep)
+    return held
 
 
 def sign_in(page: Page, url: str, name: str) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from django.urls import reverse
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from annotation import workflow
 from annotation.models import Label, Trajectory
 from annotation.tests import testing
-from annotation.tests.in_browser import open_desk, reasoning, sign_in
+from annotation.tests.in_browser import hold, open_desk, reasoning, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -125,12 +125,7 @@ def test_fields_and_buttons_keep_their_keys_while_a_box_is_drawn(desk: Page) -> 
 
 
 def test_text_that_is_typed_before_the_script_of_the_boxes_arrives_is_not_lost(desk: Page) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    desk.route("**/drawing*.js", hold)
+    held = hold(desk, "**/drawing*.js")
     press(desk, "1", "Shift+B")
     while not held:
         desk.evaluate("new Promise(requestAnimationFrame)")

@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from annotation import workflow
 from annotation.models import KeyPoint, Label, Person, Phrase, Report, Trajectory
 from annotation.tests import testing
-from annotation.tests.in_browser import complaints_of, open_desk, sign_in
+from annotation.tests.in_browser import complaints_of, hold, open_desk, sign_in
 
 pytestmark = pytest.mark.browser
 LONG = "A double room at Harbour House in Veldmar for two guests, with breakfast, on the garden side of the building"
@@ -448,6 +448,21 @@ def test_a_review_that_reads_the_transcript_takes_at_most_22_keys_beside_the_rea
     finish(desk, held)
 
     assert len(keys) + len(walk) + 2 <= 22
+
+
+def test_keys_wait_for_the_step_that_was_asked_for(desk: Page, three_points: None) -> None:
+    held = hold(desk, "**/trajectories/*step=19*")
+    with desk.expect_request("**/trajectories/*step=19*"):
+        pressed(desk, "End")
+    pressed(desk, "1", "r")
+    desk.keyboard.type("Seen.")
+    expect(point(desk, 1).locator(":checked")).to_have_count(0)
+    held[0].continue_()
+
+    at_step(desk, 19)
+    expect(point(desk, 1).locator(":checked")).to_have_value("met")
+    assert said(desk, 1) == ("met", "19")
+    expect(desk.locator("[name=reasoning]")).to_have_value("Seen.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

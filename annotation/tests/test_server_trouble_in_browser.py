@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, Response, Route, expect
 
 from annotation.models import Assignment, Draft, Event, Label, Trajectory
-from annotation.tests.in_browser import SAVED, TEXT, copies, fill_in, open_desk, reasoning, submit
+from annotation.tests.in_browser import SAVED, TEXT, copies, fill_in, hold, open_desk, reasoning, submit
 
 pytestmark = pytest.mark.browser
 
@@ -186,6 +186,24 @@ def test_a_transcript_that_cannot_be_loaded_says_so_and_is_tried_again(desk: Pag
     desk.unroute("**/transcript?*")
     desk.keyboard.press("t")
     expect(desk.get_by_role("region", name="Transcript")).to_be_visible()
+
+
+def test_keys_for_a_step_that_cannot_be_loaded_write_nothing_and_everybody_is_told(desk: Page) -> None:
+    judged = desk.locator('.point[data-point="1"] :checked')
+    last = desk.get_attribute("#stage", "data-last")
+    held = hold(desk, f"**/trajectories/*step={last}*")
+    with desk.expect_request(f"**/trajectories/*step={last}*"):
+        desk.keyboard.press("End")
+    desk.keyboard.press("1")
+    held[0].abort()
+
+    told = desk.locator("#announce.told")
+    expect(told).to_have_text("The server cannot be reached; the step is not shown.")
+    expect(told).to_be_in_viewport(ratio=1)
+    expect(judged).to_have_count(0)
+    desk.keyboard.press("1")
+    expect(judged).to_have_value("met")
+    expect(desk.locator('.point[data-point="1"] .at input')).to_have_value("0")
 
 
 def test_a_trajectory_is_put_off_after_a_save_that_is_on_its_way(desk: Page, held: Trajectory) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.urls import reverse
 from PIL import Image, ImageDraw
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from annotation import ingest, workflow
 from annotation.models import Draft, Person, Screenshot, Step, Trajectory
 from annotation.tests import testing
-from annotation.tests.in_browser import complaints_of, sign_in
+from annotation.tests.in_browser import complaints_of, hold, sign_in
 
 pytestmark = pytest.mark.browser
 
@@ -416,12 +416,7 @@ def test_search_walks_the_places_and_gives_the_focus_back(desk: Page) -> None:
 
 @pytest.mark.parametrize("way", ["by key", "by its link"])
 def test_what_is_typed_before_the_search_has_loaded_is_searched(desk: Page, way: str) -> None:
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    desk.route("**/search*.js", hold)
+    held = hold(desk, "**/search*.js")
     with desk.expect_request("**/search*.js"):
         if way == "by key":
             pressed(desk, "/")

@@ -4,7 +4,7 @@ import { Activity } from "./activity.js";
 import { Drafts } from "./drafts.js";
 import { Session } from "./session.js";
 import { encode } from "./typed.js";
-import { Viewer, announce } from "./viewer.js";
+import { Viewer, announce, tell } from "./viewer.js";
 
 const CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳";
 const MOST_NAMED = 4; // marks on a thumbnail
@@ -56,6 +56,11 @@ class Label {
     return keys;
   }
 
+  // Whether a key writes while the step that was asked for is still on its way.
+  waits(name) {
+    return this.steps && !this.early && this.viewer.wanted !== this.viewer.index && Object.hasOwn(this.keys, name);
+  }
+
   get reasoning() { return this.form.elements.reasoning; }
   get steps() { return "failure_step" in this.form.elements; } // an answer has none
   get main() { return document.getElementById("main"); }
@@ -73,16 +78,16 @@ class Label {
   // A digit never changes a finding: on a key point that has one it only goes there.
   judgeOpen(number, finding) {
     const point = this.points[number - 1];
-    if (!point) return announce(`Key point ${number} does not exist`);
+    if (!point) return tell(`Key point ${number} does not exist`);
     const found = point.querySelector(":checked")?.value;
     if (!found) return this.judge(point, finding);
     this.select(point);
-    return announce(`Key point ${number} is ${found}. Press h, Shift H or q to change it.`);
+    return tell(`Key point ${number} is ${found}. Press h, Shift H or q to change it.`);
   }
 
   judge(point, finding) {
-    if (!point) return announce("This task has no key points");
-    if (!shown(point.parentElement)) return announce("Not executable: key points need no finding");
+    if (!point) return tell("This task has no key points");
+    if (!shown(point.parentElement)) return tell("Not executable: key points need no finding");
     const radio = point.querySelector(`[value=${finding}]`);
     radio.checked = true;
     if (this.steps) this.here(point.querySelector(".at input"));
@@ -142,8 +147,8 @@ class Label {
     const drawing = this.drawing;
     drawing?.leave();
     if (this.early || (drawing && drawing.point === point)) return null;
-    if (!this.viewer.picture.svg) return announce("This step has no screenshot");
-    if (point && !shown(point.parentElement)) return announce("Not executable: key points need no finding");
+    if (!this.viewer.picture.svg) return tell("This step has no screenshot");
+    if (point && !shown(point.parentElement)) return tell("Not executable: key points need no finding");
     const keyPoint = point ? textOf(point) : null;
     const name = point ? `key point ${point.dataset.point}` : "the failure";
     const step = this.viewer.index;
@@ -152,8 +157,8 @@ class Label {
     this.early = early; // keys that are pressed while drawing.js loads
     const loaded = await import("./drawing.js").catch(() => null);
     this.early = null;
-    if (!loaded) return announce("The server cannot be reached");
-    if (this.viewer.index !== step) return announce("No box was drawn, because the step has changed");
+    if (!loaded) return tell("The server cannot be reached");
+    if (this.viewer.index !== step) return tell("No box was drawn, because the step has changed");
     const ended = (box) => {
       this.drawing = null;
       if (box !== undefined) this.keepBox(box, point, step, name);
@@ -178,7 +183,7 @@ class Label {
     const kept = this.boxes.filter((one) => steps.get(one.key_point) === "" || Number(steps.get(one.key_point)) === one.step);
     if (kept.length === this.boxes.length) return;
     this.form.elements.boxes.value = kept.length ? JSON.stringify(kept) : "";
-    announce("Box removed, because its finding is at another step now");
+    tell("Box removed, because its finding is at another step now");
   }
 
   showBoxes() {
@@ -377,6 +382,16 @@ class Label {
   }
 }
 
+// Keys that write at a step wait until it is shown, and so do those after them. If it cannot be loaded, they are lost
+// with it: their step would be the wrong one.
+async function hold() {
+  const [events, step] = [[], viewer.wanted];
+  label.early = events;
+  while (viewer.wanted !== viewer.index) await viewer.going;
+  label.early = null;
+  if (viewer.index === step) await again(events);
+}
+
 // Replay keys in order: each one needs the result of the one before. Such events type nothing into a field.
 async function again(events) {
   for (const event of events) {
@@ -464,13 +479,13 @@ async function tools() {
     return await loading;
   } catch {
     loading = null; // offline: the next try may find the server
-    announce("The server cannot be reached");
+    tell("The server cannot be reached");
     return {};
   }
 }
 for (const sign of ["keydown", "pointerdown", "focusin"]) addEventListener(sign, () => tools(), { once: true, capture: true });
 if (form?.querySelector(".attempt")) {
-  const load = () => import("./attempt.js").catch(() => announce("The timer cannot be loaded"));
+  const load = () => import("./attempt.js").catch(() => tell("The timer cannot be loaded"));
   for (const sign of ["pointerover", "focusin", "keydown"]) addEventListener(sign, load, { once: true, capture: true });
 }
 
@@ -557,8 +572,8 @@ document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing) return;
   if (event.key === "Enter" && event.ctrlKey && form && !dialog) {
     event.preventDefault();
-    form.requestSubmit(form.querySelector("[data-submit]"));
-    return;
+    if (label?.early) return label.early.push(event);
+    return form.requestSubmit(form.querySelector("[data-submit]"));
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const name = named(event);
@@ -567,6 +582,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (opening) return typedEarly(event);
+  if (label?.waits(name) && !typing(event.target)) hold();
   if (label?.early && !typing(event.target)) {
     event.preventDefault();
     label.early.push(event);

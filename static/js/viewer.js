@@ -5,6 +5,7 @@ import { PATIENCE } from "./session.js";
 
 const AHEAD = { atFirst: [1], after: [1, 2, -1], held: [1, 2, 3, 4, 5, 6, 7, 8] }; // nobody may want more than the first look
 const NOTED = 100; // milliseconds that a step is shown before the address names it
+const TOLD = 6000; // milliseconds that a message stays
 const PAGES = 30; // steps that stay in memory
 const BLOCKS = 6; // and blocks of changes
 const COMPARED = 60; // steps whose changes are asked for at once
@@ -94,7 +95,7 @@ export class Viewer {
         throw new Error("The server cannot be reached; the transcript is not shown.");
       },
     );
-    await this.transcript.then((transcript) => transcript.toggle(show)).catch((problem) => announce(problem.message));
+    await this.transcript.then((transcript) => transcript.toggle(show)).catch((problem) => tell(problem.message));
   }
 
   // Extra help on wide screens; the desk works without it if it cannot be loaded.
@@ -108,7 +109,7 @@ export class Viewer {
       (await this.search).open();
     } catch {
       this.search = null;
-      announce("The server cannot be reached");
+      tell("The server cannot be reached");
     }
   }
 
@@ -119,15 +120,20 @@ export class Viewer {
     return this.painted && this.wanted === this.index && this.go(this.wanted + by);
   }
 
-  async go(to) {
-    const index = Math.min(Math.max(to, 0), this.last);
-    this.wanted = index;
+  // ``going`` ends when the step is shown, or another one is wanted, or it cannot be loaded.
+  go(to) {
+    this.wanted = Math.min(Math.max(to, 0), this.last);
+    this.going = this.bring(this.wanted);
+    return this.going;
+  }
+
+  async bring(index) {
     try {
       const page = await this.page(index);
-      if (this.wanted !== index) return;
-      this.show(page, index);
+      if (this.wanted === index) this.show(page, index);
     } catch (problem) {
-      announce(problem.message);
+      if (this.wanted === index) this.wanted = this.index;
+      tell(problem.message);
     }
   }
 
@@ -254,14 +260,14 @@ export class Viewer {
 
   toUnseen() {
     const next = this.after(this.wanted, (index) => !this.seen.has(index) && index !== this.wanted);
-    if (next === null) announce("All steps are opened");
+    if (next === null) tell("All steps are opened");
     else this.go(next);
   }
 
   toFailed() {
     const failed = new Set(numbers(this.strip.dataset.failed));
     const next = this.after(this.wanted, (index) => failed.has(index));
-    if (next === null) announce(failed.size ? "No other action failed" : "No action failed");
+    if (next === null) tell(failed.size ? "No other action failed" : "No action failed");
     else this.go(next);
   }
 
@@ -270,10 +276,10 @@ export class Viewer {
     for (let index = from + 1; index <= this.last; index += 1) {
       const change = await this.change(index).catch(() => undefined);
       if (this.wanted !== from) return;
-      if (change === undefined) return announce("The changes cannot be loaded");
+      if (change === undefined) return tell("The changes cannot be loaded");
       if (change && change.share > this.visible) return this.go(index);
     }
-    announce("No later screenshot has changed visibly");
+    tell("No later screenshot has changed visibly");
   }
 
   // The first step behind ``from`` that ``fits``, from the last on to the first; null when none does.
@@ -290,8 +296,8 @@ export class Viewer {
     if (!on) return announce("Changes not outlined");
     const change = await this.change(this.index).catch(() => null);
     this.picture.changed(change);
-    if (!change) announce("There is no previous screenshot to compare with");
-    else announce(change.boxes.length ? `${share(change.share)} of the screenshot changed` : "The screenshot did not change");
+    if (!change) tell("There is no previous screenshot to compare with");
+    else tell(change.boxes.length ? `${share(change.share)} of the screenshot changed` : "The screenshot did not change");
   }
 
   // Asked for in the background, when the picture is painted, by whoever has outlines on.
@@ -337,8 +343,20 @@ class Recent extends Map {
   }
 }
 
+// For screen readers: others see on the page what has happened.
 export function announce(text) {
-  document.getElementById("announce").textContent = text;
+  const place = document.getElementById("announce");
+  place.textContent = text;
+  place.className = "sr";
+}
+
+// For everybody: nothing else on the page says so.
+export function tell(text) {
+  const place = document.getElementById("announce");
+  place.textContent = text;
+  place.className = "told";
+  clearTimeout(tell.ends);
+  tell.ends = setTimeout(() => { place.className = "sr"; }, TOLD);
 }
 
 // A part of the desk from the server, as a document; an error says that the ``what`` ("step", "page") is not shown.
