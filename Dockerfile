@@ -12,6 +12,9 @@ RUN SECRET_KEY=build python manage.py collectstatic --noinput --verbosity 0 \
     && python -m compileall -q .
 
 FROM python:3.11.14-slim-bookworm
+LABEL org.opencontainers.image.title="WebVerdict" \
+      org.opencontainers.image.description="Decide whether a web agent did its task, and prove that it was decided properly." \
+      org.opencontainers.image.licenses="MIT"
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /scratch webverdict \
     && install --directory --owner webverdict --group webverdict /scratch
 COPY --from=build /venv /venv

@@ -2,6 +2,7 @@
 # make check      checks and the tests that need neither a database nor a browser: the fast loop
 # make test       every check and every test
 # make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
+# make sbom       dist/webverdict-sbom.json, the packages of the image (CycloneDX)
 # make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 
@@ -9,7 +10,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run check test test-long bench demo-data requirements wheel clean
+.PHONY: run check test test-long bench demo-data requirements wheel sbom clean
 .DEFAULT_GOAL := run
 
 run:
@@ -52,6 +53,12 @@ demo-data:
 wheel:
 	@config/install.sh test
 	@exec $(PY) -m hatchling build -t wheel
+
+sbom:
+	@config/install.sh test
+	@mkdir -p dist
+	@exec env PYTHONWARNINGS=ignore $(PY) -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml \
+		--output-reproducible --output-file dist/webverdict-sbom.json
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"

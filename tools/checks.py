@@ -98,6 +98,13 @@ STEPS = [
     Step("format", ["ruff", "format", "--check", "."]),
     Step("import contracts", ["lint-imports"]),
     Step("migrations", ["manage.py", "makemigrations", "--check", "--dry-run"]),
+    Step(
+        "migrations while an earlier version runs",
+        ["-m", "tools.migration_check"],
+        {**PRODUCTION, "DATABASE_URL": POSTGRES},
+        needs_servers=True,
+        quick=False,
+    ),
     Step("types", ["mypy", "."]),
     Step(
         "production settings",

@@ -1,5 +1,7 @@
 """`make test` counts what ran, and passes only when nothing failed."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -258,3 +260,35 @@ def test_javascript_tests_are_not_among_the_static_files():
     collected = [path for finder in get_finders() for path, _ in finder.list([])]
     assert "js/drafts.js" in collected
     assert [path for path in collected if path.endswith(".mjs")] == []
+
+
+@pytest.mark.postgresql
+def test_migrations_that_break_or_lock_the_running_version_are_named():
+    def run(*arguments):
+        command = [sys.executable, "-m", "tools.migration_check", *arguments]
+        environment = os.environ | checks.PRODUCTION | {"DATABASE_URL": checks.POSTGRES}
+        return subprocess.run(
+            command, cwd=checks.BASE_DIR, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    # Earlier than the rule: 3 adds a required column and indexes, 4 and 5 add columns with a default.
+    earlier = run("--since", "judges", "2")
+    assert earlier.returncode == 1, earlier.stderr
+    assert "judges 0003_bundled_judges: NOT NULL constraint on columns (NOT_NULL)" in earlier.stdout
+    assert "judges 0003_bundled_judges: CREATE INDEX locks table (CREATE_INDEX)" in earlier.stdout
+    assert "Split the change" in earlier.stdout
+    assert run("--since", "judges", "3").returncode == 0
+
+
+def test_the_bill_of_materials_lists_every_package_of_the_image(tmp_path):
+    """What `make sbom` writes, without its environment check."""
+    (recipe,) = re.findall(
+        r"exec env \S+ \$\(PY\) -m (cyclonedx_py .*?\n.*?)\n", (checks.BASE_DIR / "Makefile").read_text()
+    )
+    written = tmp_path / "sbom.json"
+    words = recipe.replace("\\\n", " ").replace("dist/webverdict-sbom.json", str(written)).split()
+    subprocess.run([sys.executable, "-W", "ignore", "-m", *words], cwd=checks.BASE_DIR, check=True, timeout=120)
+    listed = {each["purl"].partition("?")[0] for each in json.loads(written.read_text())["components"]}
+    pinned = re.findall(r"^([\w.-]+)==([\w.]+)", (checks.BASE_DIR / "requirements.txt").read_text(), re.MULTILINE)
+    assert len(pinned) > 40
+    assert listed == {f"pkg:pypi/{name}@{version}" for name, version in pinned}
