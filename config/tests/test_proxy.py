@@ -3,11 +3,14 @@
 import contextlib
 import http.client
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.conf import settings
@@ -173,3 +176,52 @@ def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request
     wait_until(lambda: all(f"request={number}: client=" in log.read_text() for number in ids), "all lines are there")
     assert [log.read_text().count(number) for number in ids] == [1, 1, 1]
     assert forged not in log.read_text()
+
+
+@pytest.mark.parametrize(("trusted", "scheme"), [("", "http"), ("127.0.0.1", "https")])
+def test_only_a_trusted_proxy_in_front_says_that_a_request_came_by_https(tmp_path, trusted, scheme):
+    """What the application gets as X-Forwarded-Proto and X-Forwarded-For."""
+    port, echo = free_port(), free_port()
+    text = caddyfile(f"http://127.0.0.1:{port}", echo, echo)
+    shown = "{http.request.header.X-Forwarded-Proto} {http.request.header.X-Forwarded-For}"
+    (tmp_path / "Caddyfile").write_text(f"{text}\nhttp://127.0.0.1:{echo} {{\n\trespond `{shown}`\n}}\n")
+    command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    environment = os.environ | {"TRUSTED_PROXIES": trusted, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    given = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "203.0.113.7"}
+    with started(command, environment, tmp_path / "log"):
+        wait_until(lambda: answers_anything(port), "the proxy answers", seconds=60)
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/", headers=given)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            forwarded = response.read().decode().split(" ", 1)
+    assert forwarded == [scheme, "203.0.113.7, 127.0.0.1" if trusted else "127.0.0.1"]
+
+
+def test_a_request_waits_while_the_web_server_restarts_and_a_lasting_failure_is_explained(tmp_path):
+    port, web = free_port(), free_port()
+    text = caddyfile(f"http://127.0.0.1:{port}", web, web).replace("lb_try_duration 10s", "lb_try_duration 3s")
+    (tmp_path / "Caddyfile").write_text(text)
+    environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    proxy = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    back = ["caddy", "respond", "--listen", f"127.0.0.1:{web}", "--body", "here again"]
+    with started(proxy, environment, tmp_path / "log"), ThreadPoolExecutor(1) as pool:
+        wait_until(lambda: answers_anything(port), "the proxy answers", seconds=60)
+        waiting = pool.submit(read, port)
+        with started(back, environment, tmp_path / "web"):
+            assert waiting.result(60) == (200, "here again")
+        status, page = read(port)
+    assert status == 502
+    assert "try again in a minute" in page
+
+
+def read(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def answers_anything(port):
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        return True
