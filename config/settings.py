@@ -228,6 +228,10 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
+PASSWORD_HASHERS = [
+    "config.authentication.PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: replaced when the person signs in
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "annotation.workflow.passwords.PersonalPassword"},
     {

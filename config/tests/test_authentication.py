@@ -1,9 +1,16 @@
-"""Sessions after a change of SECRET_KEY: people stay signed in, even if their browser sends simultaneous requests."""
+"""Sessions after a change of SECRET_KEY: people stay signed in, even if their browser sends simultaneous requests.
+
+And the hashes of passwords.
+"""
+
+import time
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 from django.test import Client
 
 from annotation.models import Person
+from annotation.tests import testing
 
 pytestmark = pytest.mark.django_db
 
@@ -53,3 +60,35 @@ def test_session_ends_with_a_password_change_when_the_key_has_changed(client):
     person.set_password("changed by the person themselves")
     person.save()
     assert client.get("/home").status_code == 302
+
+
+@pytest.fixture
+def hashers(settings):
+    """Those of the product: other tests use a fast one."""
+    settings.PASSWORD_HASHERS = [
+        "config.authentication.PasswordHasher",
+        "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    ]
+
+
+def test_a_password_of_an_earlier_version_is_hashed_again_when_its_person_signs_in(hashers):
+    person = testing.person("alice")
+    person.password = PBKDF2PasswordHasher().encode(testing.PASSWORD, "salt" * 6)
+    person.save()
+    sent = Client().post("/sign-in", {"username": "alice", "password": testing.PASSWORD})
+    assert sent.status_code == 302
+    person.refresh_from_db()
+    # The parameters of OWASP's Password Storage Cheat Sheet.
+    assert person.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")
+    assert Client().post("/sign-in", {"username": "alice", "password": testing.PASSWORD}).status_code == 302
+    assert not check_password("another one", person.password)
+
+
+def test_a_sign_in_takes_a_fraction_of_the_time_of_the_former_hash(hashers):
+    def cpu(password):
+        started = time.process_time()
+        assert check_password(testing.PASSWORD, password)
+        return time.process_time() - started
+
+    ours, former = make_password(testing.PASSWORD), PBKDF2PasswordHasher().encode(testing.PASSWORD, "salt" * 6)
+    assert min(cpu(ours) for _ in range(3)) * 5 < min(cpu(former) for _ in range(3))  # measured: a twentieth
