@@ -25,12 +25,16 @@ EVERYTHING_ELSE = "webverdict"
 
 @dataclass
 class Instance:
-    """Without ``database_url`` it is embedded: SQLite and the broker of files, both in ``folder``."""
+    """Without ``database_url`` it is embedded: SQLite and the broker of files, both in ``folder``.
+
+    ``code`` is the checkout whose programs run.
+    """
 
     folder: Path
     database_url: str = ""
     redis_url: str = ""
     further: dict[str, str] = field(default_factory=dict)
+    code: Path = settings.BASE_DIR
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,7 +58,7 @@ class Instance:
         """What a Python program prints that runs in this instance."""
         done = subprocess.run(
             [sys.executable, *arguments],
-            cwd=settings.BASE_DIR,
+            cwd=self.code,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -92,7 +96,7 @@ class Instance:
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", *module],
-                cwd=settings.BASE_DIR,
+                cwd=self.code,
                 env=self.environment,
                 stdout=log,
                 stderr=log,

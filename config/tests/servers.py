@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import psycopg
 import pytest
 import redis
+from django.conf import settings
 
 from config.tests.waiting import wait_until
 from conftest import in_ci
@@ -31,6 +32,17 @@ def free_port() -> int:
 def _missing(what: str) -> NoReturn:
     """Leave the test out; CI has everything, so that there it fails."""
     (pytest.fail if in_ci() else pytest.skip)(what)
+
+
+def caddyfile(site: str, web: str, uploads: str) -> str:
+    """Return ours for ``site``, with these addresses of web servers, and as Caddy 2.6.2 of Debian 12 writes it."""
+    text = (settings.BASE_DIR / "config" / "Caddyfile").read_text()
+    version = subprocess.run(["caddy", "version"], capture_output=True, text=True, check=True).stdout
+    number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
+    if number < (2, 6, 4):
+        text = text.replace("request_buffers 100KB", "buffer_requests\n\t\t\tmax_buffer_size 100KB")
+    text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
+    return text.replace("web:8000", web).replace("uploads:8000", uploads)
 
 
 class OwnRedis:

@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 
 from config.tests.instance import Instance
-from config.tests.servers import free_port
+from config.tests.servers import caddyfile, free_port
 from config.tests.waiting import wait_until
 
 THREADS = 2
@@ -51,15 +51,8 @@ def web_server(instance, port, name):
     return started([*command, "--no-control-socket"], instance.environment, instance.log(name))
 
 
-def caddyfile(site, web, uploads):
-    """Ours, with the addresses of this test, and as Caddy 2.6.2 of Debian 12 writes it."""
-    text = (settings.BASE_DIR / "config" / "Caddyfile").read_text()
-    version = subprocess.run(["caddy", "version"], capture_output=True, text=True, check=True).stdout
-    number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
-    if number < (2, 6, 4):
-        text = text.replace("request_buffers 100KB", "buffer_requests\n\t\t\tmax_buffer_size 100KB")
-    text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
-    text = text.replace("web:8000", f"127.0.0.1:{web}").replace("uploads:8000", f"127.0.0.1:{uploads}")
+def own_caddyfile(port, web, uploads):
+    text = caddyfile(f"http://127.0.0.1:{port}", f"127.0.0.1:{web}", f"127.0.0.1:{uploads}")
     return text.replace("{\n", "{\n\tadmin off\n", 1)
 
 
@@ -80,7 +73,7 @@ def proxy(instance):
     instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
     port, web, uploads = (free_port() for _ in range(3))
     file = instance.folder / "Caddyfile"
-    file.write_text(caddyfile(f"http://127.0.0.1:{port}", web, uploads))
+    file.write_text(own_caddyfile(port, web, uploads))
     command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(file)]
     with (
         web_server(instance, web, "web"),
@@ -182,7 +175,7 @@ def test_proxy_replaces_the_request_id_and_the_log_has_one_line_for_each_request
 def test_only_a_trusted_proxy_in_front_says_that_a_request_came_by_https(tmp_path, trusted, scheme):
     """What the application gets as X-Forwarded-Proto and X-Forwarded-For."""
     port, echo = free_port(), free_port()
-    text = caddyfile(f"http://127.0.0.1:{port}", echo, echo)
+    text = own_caddyfile(port, echo, echo)
     shown = "{http.request.header.X-Forwarded-Proto} {http.request.header.X-Forwarded-For}"
     (tmp_path / "Caddyfile").write_text(f"{text}\nhttp://127.0.0.1:{echo} {{\n\trespond `{shown}`\n}}\n")
     command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
@@ -198,7 +191,7 @@ def test_only_a_trusted_proxy_in_front_says_that_a_request_came_by_https(tmp_pat
 
 def test_a_request_waits_while_the_web_server_restarts_and_a_lasting_failure_is_explained(tmp_path):
     port, web = free_port(), free_port()
-    text = caddyfile(f"http://127.0.0.1:{port}", web, web).replace("lb_try_duration 10s", "lb_try_duration 3s")
+    text = own_caddyfile(port, web, web).replace("lb_try_duration 10s", "lb_try_duration 3s")
     (tmp_path / "Caddyfile").write_text(text)
     environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     proxy = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
