@@ -14,7 +14,7 @@ from bench.rehearsal import find_exceeded, percentile, table
 @pytest.mark.slow
 def test_nothing_is_lost_when_a_web_server_is_killed_and_redis_is_away(tmp_path):
     """Times are not asserted, since they depend on the machine."""
-    options = "--people 3 --think 1.5 --ramp 1 --seconds 3 --labels 50 --folder".split()
+    options = ["--people", "3", "--think", "1.5", "--ramp", "1", "--seconds", "3", "--labels", "50", "--folder"]
     command = [sys.executable, "-m", "bench.rehearsal", *options, str(tmp_path / "rehearsal"), "kill web-1", "no redis"]
     done = subprocess.run(
         command,
