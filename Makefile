@@ -2,7 +2,7 @@
 # make check      checks and the tests that need neither a database nor a browser: the fast loop
 # make test       every check and every test
 # make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
-# make sbom       dist/webverdict-sbom.json, the packages of the image (CycloneDX)
+# make sbom       dist/webverdict-sbom.json, the packages of requirements.txt (CycloneDX)
 # make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 

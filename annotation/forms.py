@@ -308,7 +308,7 @@ class UploadForm(forms.Form):
     package = forms.FileField(
         label="Package",
         validators=[check_package_size],
-        help_text=f"One of: {describe_files()}. Other agents can write webverdict-1 (docs/formats.md).",
+        help_text=f"One of: {describe_files()}. Other agents can write the format webverdict-1.",
     )
     agent_name = forms.CharField(label="Agent", max_length=200, help_text="The name used in exports.")
     benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")

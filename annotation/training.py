@@ -104,14 +104,14 @@ class Practice:
 def explain_missed(answer: PracticeAnswer | None, known: KnownAnswer) -> str:
     """Return why an answer to a failure does not name its fault; "" if it does.
 
-    That takes the right verdict, the right key points as unmet, and the right step or failure type: all faults of a
-    challenge are failures, so that the verdict alone needs no look.
+    That takes the right verdict, the right key points as unmet, and the right step or failure type. Every fault of a
+    challenge is a failure, so the verdict alone is not enough.
     """
     if answer is None or not answer.right:
         return "your verdict is not right"
     given = answer.content
     if _find_unmet(given.get("findings", {})) != _find_unmet(known.findings):
-        return "other key points are unmet than you found"
+        return "your unmet key points are not right"
     at_step = known.failure_step is not None and given.get("failure_step") == known.failure_step
     named = at_step or given.get("failure_type") == known.failure_type
     return "" if named else "neither your step nor your failure type is right"

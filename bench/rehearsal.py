@@ -1,12 +1,12 @@
 """Rehearse a year of operation in an hour: `python -m bench.rehearsal [FAULT ...]`.
 
-Starts everything that docker-compose.yml starts (see `bench.topology`), with two of each web server and worker.
-Scripted people label over HTTP with think time, a maintainer uploads packages, and one thing after another breaks. For
-each fault it prints a line of JSON, and at the end a table: requests, failures, times of desk and submit, labels that
-were acknowledged and are not stored, and the time until everything works again without a person. Exceeded limits are
-named, and the exit code is 1: a request longer than 10 s, /healthz longer than 1 s, a lost label, no recovery within
-60 s; in the faults `none`, `new key` and `upgrade` also any failed request, and in `none` a 95th percentile of desk or
-submit over 500 ms.
+Starts everything that docker-compose.yml starts (see `bench.topology`), with two web servers, workers and judge
+workers. Scripted people label over HTTP with think time, a maintainer uploads packages, and one thing after another
+breaks. For each fault it prints a line of JSON, and at the end a table: requests, failures, times of desk and submit,
+labels that were acknowledged and are not stored, and the time until everything works again without a person. Exceeded
+limits are named, and the exit code is 1: a request longer than 10 s, /healthz longer than 1 s, a lost label, no
+recovery within 60 s and the longest think time; in the faults `none`, `new key` and `upgrade` also any failed request,
+and in `none` a 95th percentile of desk or submit over 500 ms.
 
 The upgrade starts from the code in `--from FOLDER`, for example a `git worktree` of the previous release. A full disk
 needs root: the database gets its own small tmpfs.
@@ -39,6 +39,7 @@ from django.conf import settings  # noqa: E402 - models can be imported only now
 
 from annotation.tests import testing  # noqa: E402
 from bench import topology  # noqa: E402
+from bench.desk import percentile  # noqa: E402
 from config.tests.people_by_http import label  # noqa: E402
 from config.tests.waiting import wait_until  # noqa: E402
 
@@ -177,17 +178,13 @@ def measure(
     }
 
 
-def percentile(times: Sequence[float], share: float) -> float:
-    return sorted(times)[min(len(times) - 1, int(share * len(times)))]
-
-
 def _seconds_until(condition: Callable[[], bool], start: float, site: Site) -> float | None:
     """Return the seconds from ``start`` until the condition holds; None if it does not soon.
 
     People with long think time try again only after it, so that it is added to `RECOVERY`.
     """
     try:
-        wait_until(condition, "recovery", RECOVERY + 1.5 * site.think)
+        wait_until(condition, "recovery", max(start + RECOVERY + 1.5 * site.think - time.monotonic(), 1))
     except AssertionError:
         return None
     return time.monotonic() - start
@@ -209,7 +206,7 @@ def find_exceeded(
         if took > limit:
             found.append(f"{kind} took {took:.2f} s, at most {limit:g} s are allowed")
     if name in SMOOTH:
-        found += [f"{count} requests failed: {what}" for what, count in sorted(failed.items())]
+        found += [f"failed requests: {count} times {what}" for what, count in sorted(failed.items())]
     if name == "none":
         over = {kind: took for kind, took in sorted(high.items()) if took > PERCENTILE}
         found += [f"95% of {kind} took up to {took:.2f} s, at most {PERCENTILE:g} s" for kind, took in over.items()]

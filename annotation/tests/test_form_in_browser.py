@@ -455,7 +455,9 @@ def test_keys_wait_for_the_step_that_was_asked_for(desk: Page, three_points: Non
     with desk.expect_request("**/trajectories/*step=19*"):
         pressed(desk, "End")
     pressed(desk, "1", "r")
-    desk.keyboard.type("Seen.")
+    desk.keyboard.type("Sene")
+    pressed(desk, "Backspace", "Backspace")
+    desk.keyboard.type("en.")
     expect(point(desk, 1).locator(":checked")).to_have_count(0)
     held[0].continue_()
 

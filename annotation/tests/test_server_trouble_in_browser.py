@@ -188,7 +188,7 @@ def test_a_transcript_that_cannot_be_loaded_says_so_and_is_tried_again(desk: Pag
     expect(desk.get_by_role("region", name="Transcript")).to_be_visible()
 
 
-def test_keys_for_a_step_that_cannot_be_loaded_write_nothing_and_everybody_is_told(desk: Page) -> None:
+def test_keys_for_a_step_that_cannot_be_loaded_write_nothing_and_show_a_message(desk: Page) -> None:
     judged = desk.locator('.point[data-point="1"] :checked')
     last = desk.get_attribute("#stage", "data-last")
     held = hold(desk, f"**/trajectories/*step={last}*")
@@ -197,9 +197,9 @@ def test_keys_for_a_step_that_cannot_be_loaded_write_nothing_and_everybody_is_to
     desk.keyboard.press("1")
     held[0].abort()
 
-    told = desk.locator("#announce.told")
-    expect(told).to_have_text("The server cannot be reached; the step is not shown.")
-    expect(told).to_be_in_viewport(ratio=1)
+    message = desk.locator("#message")
+    expect(message).to_have_text("The step is not shown, so the keys pressed for it did nothing")
+    expect(message).to_be_in_viewport(ratio=1)
     expect(judged).to_have_count(0)
     desk.keyboard.press("1")
     expect(judged).to_have_value("met")

@@ -23,6 +23,8 @@ START = {Role.ANNOTATOR: "work", Role.ADJUDICATOR: "adjudicate", Role.MAINTAINER
 class Work:
     """What waits in a submission: ``count`` of it, and the ``action`` at ``address``, a form if it ``posts``.
 
+    What is optional has an action and the count 0.
+
     Without an action nothing waits; ``note`` says why. ``urgency`` is smallest for what comes first. ``done`` and
     ``total`` are the progress that this person may see, if any.
     """

@@ -280,7 +280,7 @@ def test_migrations_that_break_or_lock_the_running_version_are_named():
     assert run("--since", "judges", "3").returncode == 0
 
 
-def test_the_bill_of_materials_lists_every_package_of_the_image(tmp_path):
+def test_the_bill_of_materials_lists_every_package_of_the_requirements(tmp_path):
     """What `make sbom` writes, without its environment check."""
     (recipe,) = re.findall(
         r"exec env \S+ \$\(PY\) -m (cyclonedx_py .*?\n.*?)\n", (checks.BASE_DIR / "Makefile").read_text()

@@ -47,10 +47,11 @@ def test_every_container_is_closed():
     for name, pod in PODS.items():
         assert (pod["securityContext"]["runAsNonRoot"], pod["automountServiceAccountToken"]) == (True, False), name
         for container in [*pod["containers"], *pod.get("initContainers", [])]:
+            added = COMPOSE[name].get("cap_add")
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
-                "capabilities": {"drop": ["ALL"]},
+                "capabilities": {"drop": ["ALL"]} | ({"add": added} if added else {}),
             }, name
 
 

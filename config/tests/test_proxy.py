@@ -189,6 +189,33 @@ def test_only_a_trusted_proxy_in_front_says_that_a_request_came_by_https(tmp_pat
     assert forwarded == [scheme, "203.0.113.7, 127.0.0.1" if trusted else "127.0.0.1"]
 
 
+def test_a_request_that_may_have_stopped_a_web_server_is_not_sent_again(tmp_path):
+    port, sent = free_port(), []
+    with socket.create_server(("127.0.0.1", 0)) as web, ThreadPoolExecutor(1) as pool:
+        text = own_caddyfile(port, web.getsockname()[1], web.getsockname()[1])
+        (tmp_path / "Caddyfile").write_text(text.replace("lb_try_duration 10s", "lb_try_duration 2s"))
+        environment = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+        command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+
+        def end_each_connection():
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = web.accept()
+                    with connection:
+                        sent.append(connection.recv(1000).split()[0])
+
+        ending = pool.submit(end_each_connection)
+        with started(command, environment, tmp_path / "log"):
+            wait_until(lambda: answers_anything(port), "the proxy answers", seconds=60)
+            status, media_type, problem = ask_api(port, "a token", b"{}")
+            pages = read(port)
+        web.shutdown(socket.SHUT_RDWR)
+        ending.result(60)
+    assert sent == [b"POST", b"GET"]
+    assert (status, media_type, problem["status"]) == (502, "application/problem+json", 502)
+    assert pages[0] == 502
+
+
 def test_a_request_waits_while_the_web_server_restarts_and_a_lasting_failure_is_explained(tmp_path):
     port, web = free_port(), free_port()
     text = own_caddyfile(port, web, web).replace("lb_try_duration 10s", "lb_try_duration 3s")

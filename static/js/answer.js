@@ -1,6 +1,6 @@
 // Reading an answer: a kept page opens beside it, by its number in the text, in the list, or by key.
 
-import { announce, fetched, tell } from "./viewer.js";
+import { announce, fetched, showMessage } from "./viewer.js";
 
 export class Answer {
   constructor() {
@@ -42,20 +42,20 @@ export class Answer {
     const source = document.getElementById(`cited-${number}`);
     source.scrollIntoView({ block: "nearest" });
     source.focus({ preventScroll: true });
-    tell(`Page ${number} was not stored`);
+    showMessage(`Page ${number} was not stored`);
   }
 
   move(by) {
     const [kept, from] = [this.kept, this.wanted ?? this.current];
     const next = by > 0 ? kept.find((number) => number > from) : kept.filter((number) => number < from).at(-1);
     if (next) this.open(next);
-    else tell(kept.length ? `There is no ${by > 0 ? "later" : "earlier"} page` : "No page was stored");
+    else showMessage(kept.length ? `There is no ${by > 0 ? "later" : "earlier"} page` : "No page was stored");
   }
 
   turn() {
     const other = this.page.querySelector(".turn a:not([aria-current])");
     if (other) this.open(Number(other.dataset.page), other.dataset.show);
-    else tell(this.current ? "This page has only text" : "Open a page first: j");
+    else showMessage(this.current ? "This page has only text" : "Open a page first: j");
   }
 
   async open(number, show = "") {
@@ -65,7 +65,7 @@ export class Answer {
       const page = await fetched(`${this.stage.dataset.address}${asked}&bare`, "page");
       if (this.wanted === number) this.show(page, number, asked);
     } catch (problem) {
-      tell(problem.message);
+      showMessage(problem.message);
     } finally {
       if (this.wanted === number) this.wanted = null;
     }

@@ -1,6 +1,6 @@
 // The annotator's own attempt: a timer, the steps counted from the lines of the notes, and the own path beside the agent's.
 
-import { announce, tell } from "./viewer.js";
+import { announce, showMessage } from "./viewer.js";
 
 const SAVED_EVERY = 20; // seconds between two saves of the running time
 const LONGEST = 3600; // seconds: a forgotten timer must not keep the trajectory reserved
@@ -47,7 +47,7 @@ class Timer {
     const before = parseClock(this.field.value);
     if (before === null) {
       this.field.focus();
-      return tell("Correct the time first: minutes:seconds, such as 4:30");
+      return showMessage("Correct the time first: minutes:seconds, such as 4:30");
     }
     this.run = { before, from: performance.now(), saved: 0 };
     this.running = setInterval(() => this.tick(), 1000);

@@ -4,7 +4,7 @@ import { Activity } from "./activity.js";
 import { Drafts } from "./drafts.js";
 import { Session } from "./session.js";
 import { encode } from "./typed.js";
-import { Viewer, announce, tell } from "./viewer.js";
+import { Viewer, announce, showMessage } from "./viewer.js";
 
 const CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳";
 const MOST_NAMED = 4; // marks on a thumbnail
@@ -56,11 +56,6 @@ class Label {
     return keys;
   }
 
-  // Whether a key writes while the step that was asked for is still on its way.
-  waits(name) {
-    return this.steps && !this.early && this.viewer.wanted !== this.viewer.index && Object.hasOwn(this.keys, name);
-  }
-
   get reasoning() { return this.form.elements.reasoning; }
   get steps() { return "failure_step" in this.form.elements; } // an answer has none
   get main() { return document.getElementById("main"); }
@@ -78,16 +73,16 @@ class Label {
   // A digit never changes a finding: on a key point that has one it only goes there.
   judgeOpen(number, finding) {
     const point = this.points[number - 1];
-    if (!point) return tell(`Key point ${number} does not exist`);
+    if (!point) return showMessage(`Key point ${number} does not exist`);
     const found = point.querySelector(":checked")?.value;
     if (!found) return this.judge(point, finding);
     this.select(point);
-    return tell(`Key point ${number} is ${found}. Press h, Shift H or q to change it.`);
+    return showMessage(`Key point ${number} is ${found}. Press h, Shift H or q to change it.`);
   }
 
   judge(point, finding) {
-    if (!point) return tell("This task has no key points");
-    if (!shown(point.parentElement)) return tell("Not executable: key points need no finding");
+    if (!point) return showMessage("This task has no key points");
+    if (!shown(point.parentElement)) return showMessage("Not executable: key points need no finding");
     const radio = point.querySelector(`[value=${finding}]`);
     radio.checked = true;
     if (this.steps) this.here(point.querySelector(".at input"));
@@ -147,8 +142,8 @@ class Label {
     const drawing = this.drawing;
     drawing?.leave();
     if (this.early || (drawing && drawing.point === point)) return null;
-    if (!this.viewer.picture.svg) return tell("This step has no screenshot");
-    if (point && !shown(point.parentElement)) return tell("Not executable: key points need no finding");
+    if (!this.viewer.picture.svg) return showMessage("This step has no screenshot");
+    if (point && !shown(point.parentElement)) return showMessage("Not executable: key points need no finding");
     const keyPoint = point ? textOf(point) : null;
     const name = point ? `key point ${point.dataset.point}` : "the failure";
     const step = this.viewer.index;
@@ -157,8 +152,8 @@ class Label {
     this.early = early; // keys that are pressed while drawing.js loads
     const loaded = await import("./drawing.js").catch(() => null);
     this.early = null;
-    if (!loaded) return tell("The server cannot be reached");
-    if (this.viewer.index !== step) return tell("No box was drawn, because the step has changed");
+    if (!loaded) return showMessage("The server cannot be reached");
+    if (this.viewer.index !== step) return showMessage("No box was drawn, because the step has changed");
     const ended = (box) => {
       this.drawing = null;
       if (box !== undefined) this.keepBox(box, point, step, name);
@@ -183,7 +178,7 @@ class Label {
     const kept = this.boxes.filter((one) => steps.get(one.key_point) === "" || Number(steps.get(one.key_point)) === one.step);
     if (kept.length === this.boxes.length) return;
     this.form.elements.boxes.value = kept.length ? JSON.stringify(kept) : "";
-    tell("Box removed, because its finding is at another step now");
+    showMessage("Box removed, because its finding is at another step now");
   }
 
   showBoxes() {
@@ -267,7 +262,8 @@ class Label {
   toNextOpen() {
     const next = this.nextOpen(Number(this.selected?.dataset.point ?? 0));
     this.select(next);
-    announce(next ? `Key point ${next.dataset.point}` : "All key points have a finding");
+    if (next) announce(`Key point ${next.dataset.point}`);
+    else showMessage("All key points have a finding");
   }
 
   toMissing() {
@@ -382,16 +378,6 @@ class Label {
   }
 }
 
-// Keys that write at a step wait until it is shown, and so do those after them. If it cannot be loaded, they are lost
-// with it: their step would be the wrong one.
-async function hold() {
-  const [events, step] = [[], viewer.wanted];
-  label.early = events;
-  while (viewer.wanted !== viewer.index) await viewer.going;
-  label.early = null;
-  if (viewer.index === step) await again(events);
-}
-
 // Replay keys in order: each one needs the result of the one before. Such events type nothing into a field.
 async function again(events) {
   for (const event of events) {
@@ -479,13 +465,13 @@ async function tools() {
     return await loading;
   } catch {
     loading = null; // offline: the next try may find the server
-    tell("The server cannot be reached");
+    showMessage("The server cannot be reached");
     return {};
   }
 }
 for (const sign of ["keydown", "pointerdown", "focusin"]) addEventListener(sign, () => tools(), { once: true, capture: true });
 if (form?.querySelector(".attempt")) {
-  const load = () => import("./attempt.js").catch(() => tell("The timer cannot be loaded"));
+  const load = () => import("./attempt.js").catch(() => showMessage("The timer cannot be loaded"));
   for (const sign of ["pointerover", "focusin", "keydown"]) addEventListener(sign, load, { once: true, capture: true });
 }
 
@@ -538,6 +524,19 @@ function showFacts(open = !document.querySelector(".task-facts").open) {
   document.querySelector(".task-facts").open = open;
 }
 
+// Keys that write at the current step. While another step loads, they and the submit wait for it.
+export const AT_STEP = new Set(["h", "H", "q", "x", "m", "B", ...[1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((n) => [`${n}`, `Shift ${n}`])]);
+let waiting = null;
+async function afterStep(act) {
+  if (waiting) return waiting.push(act);
+  const [acts, step] = [[act], viewer.wanted];
+  waiting = acts;
+  while (viewer.wanted !== viewer.index) await viewer.going;
+  waiting = null;
+  if (viewer.index === step) return acts.forEach((each) => each());
+  return showMessage("The step is not shown, so the keys pressed for it did nothing");
+}
+
 const LISTS = ".missing[open], .others[open], .task-facts[open]";
 const typing = (element) => element.matches("textarea, select, input:not([type=radio], [type=checkbox]), [contenteditable]");
 
@@ -573,7 +572,8 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.ctrlKey && form && !dialog) {
     event.preventDefault();
     if (label?.early) return label.early.push(event);
-    return form.requestSubmit(form.querySelector("[data-submit]"));
+    const submit = () => form.requestSubmit(form.querySelector("[data-submit]"));
+    return waiting ? afterStep(submit) : submit();
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const name = named(event);
@@ -582,7 +582,6 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (opening) return typedEarly(event);
-  if (label?.waits(name) && !typing(event.target)) hold();
   if (label?.early && !typing(event.target)) {
     event.preventDefault();
     label.early.push(event);
@@ -591,7 +590,8 @@ document.addEventListener("keydown", (event) => {
   if (typing(event.target) ? name !== "Escape" : itsOwn(event)) return;
   if (!Object.hasOwn(KEYS, name)) return;
   event.preventDefault();
-  KEYS[name](event);
+  if (label?.steps && AT_STEP.has(name) && (waiting || viewer.wanted !== viewer.index)) afterStep(KEYS[name]);
+  else KEYS[name](event);
 });
 
 document.addEventListener("click", (event) => {

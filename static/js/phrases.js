@@ -1,6 +1,6 @@
 // A person's own phrases: a menu at the reasoning that inserts one at the cursor, and keeps new ones.
 
-import { tell } from "./viewer.js";
+import { showMessage } from "./viewer.js";
 
 export class Phrases {
   constructor(form, session) {
@@ -62,7 +62,7 @@ export class Phrases {
     if (!digit) return;
     event.preventDefault();
     if (this.items[digit - 1]) this.insert(this.items[digit - 1]);
-    else tell(`Phrase ${digit} does not exist`);
+    else showMessage(`Phrase ${digit} does not exist`);
   }
 
   inMenu(event) {

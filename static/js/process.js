@@ -1,6 +1,6 @@
 // Marks on single steps, only where a submission asks for them: keys, buttons under the screenshot, and the strip.
 
-import { KEYS } from "./desk.js";
+import { AT_STEP, KEYS } from "./desk.js";
 import { change, read } from "./marks.js";
 import { announce } from "./viewer.js";
 
@@ -49,7 +49,10 @@ function show() {
   list.replaceChildren("Not right", ...links);
 }
 
-for (const { dataset: { key, mark } } of buttons.querySelectorAll("button")) KEYS[key] = () => press(mark);
+for (const { dataset: { key, mark } } of buttons.querySelectorAll("button")) {
+  KEYS[key] = () => press(mark);
+  AT_STEP.add(key);
+}
 buttons.addEventListener("mousedown", (event) => event.preventDefault()); // the focus stays where somebody works
 buttons.addEventListener("click", (event) => {
   const button = event.target.closest("button");

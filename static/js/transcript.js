@@ -2,8 +2,8 @@
 // It does not import viewer.js, which imports this file: file names with hashes rule out circular imports.
 
 export class Transcript {
-  constructor(viewer, announce, fetched) {
-    Object.assign(this, { viewer, announce, fetched });
+  constructor(viewer, announce, showMessage, fetched) {
+    Object.assign(this, { viewer, announce, showMessage, fetched });
     this.panel = document.createElement("section");
     this.panel.id = "transcript";
     this.panel.className = "transcript";
@@ -44,7 +44,7 @@ export class Transcript {
   async markCurrent() {
     if (this.panel.hidden) return;
     const index = this.viewer.index;
-    if (!this.item(index)) await this.load(index).catch((problem) => this.announce(problem.message));
+    if (!this.item(index)) await this.load(index).catch((problem) => this.showMessage(problem.message));
     if (index !== this.viewer.index) return;
     this.panel.querySelector("[aria-current]")?.removeAttribute("aria-current");
     const item = this.item(index);
@@ -58,7 +58,7 @@ export class Transcript {
     if (part) {
       event.preventDefault();
       const from = Number(new URL(part.href).searchParams.get("from"));
-      this.load(from).then(() => this.panel.focus(), (problem) => this.announce(problem.message));
+      this.load(from).then(() => this.panel.focus(), (problem) => this.showMessage(problem.message));
     } else if (event.target.closest("[data-close]")) {
       this.toggle(false);
     } else if (event.target.closest("a[data-step]") && !this.wide && !event.ctrlKey && !event.metaKey && !event.shiftKey) {

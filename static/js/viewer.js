@@ -5,7 +5,7 @@ import { PATIENCE } from "./session.js";
 
 const AHEAD = { atFirst: [1], after: [1, 2, -1], held: [1, 2, 3, 4, 5, 6, 7, 8] }; // nobody may want more than the first look
 const NOTED = 100; // milliseconds that a step is shown before the address names it
-const TOLD = 6000; // milliseconds that a message stays
+const MESSAGE = 6000; // milliseconds that it stays
 const PAGES = 30; // steps that stay in memory
 const BLOCKS = 6; // and blocks of changes
 const COMPARED = 60; // steps whose changes are asked for at once
@@ -89,13 +89,13 @@ export class Viewer {
   // All steps in one list, over the picture or, on a wide screen, beside it.
   async readAll(show) {
     this.transcript ??= import("./transcript.js").then(
-      ({ Transcript }) => new Transcript(this, announce, fetched),
+      ({ Transcript }) => new Transcript(this, announce, showMessage, fetched),
       () => {
         this.transcript = null;
         throw new Error("The server cannot be reached; the transcript is not shown.");
       },
     );
-    await this.transcript.then((transcript) => transcript.toggle(show)).catch((problem) => tell(problem.message));
+    await this.transcript.then((transcript) => transcript.toggle(show)).catch((problem) => showMessage(problem.message));
   }
 
   // Extra help on wide screens; the desk works without it if it cannot be loaded.
@@ -109,7 +109,7 @@ export class Viewer {
       (await this.search).open();
     } catch {
       this.search = null;
-      tell("The server cannot be reached");
+      showMessage("The server cannot be reached");
     }
   }
 
@@ -132,8 +132,9 @@ export class Viewer {
       const page = await this.page(index);
       if (this.wanted === index) this.show(page, index);
     } catch (problem) {
-      if (this.wanted === index) this.wanted = this.index;
-      tell(problem.message);
+      if (this.wanted !== index) return;
+      this.wanted = this.index;
+      showMessage(problem.message);
     }
   }
 
@@ -260,14 +261,14 @@ export class Viewer {
 
   toUnseen() {
     const next = this.after(this.wanted, (index) => !this.seen.has(index) && index !== this.wanted);
-    if (next === null) tell("All steps are opened");
+    if (next === null) showMessage("All steps are opened");
     else this.go(next);
   }
 
   toFailed() {
     const failed = new Set(numbers(this.strip.dataset.failed));
     const next = this.after(this.wanted, (index) => failed.has(index));
-    if (next === null) tell(failed.size ? "No other action failed" : "No action failed");
+    if (next === null) showMessage(failed.size ? "No other action failed" : "No action failed");
     else this.go(next);
   }
 
@@ -276,10 +277,10 @@ export class Viewer {
     for (let index = from + 1; index <= this.last; index += 1) {
       const change = await this.change(index).catch(() => undefined);
       if (this.wanted !== from) return;
-      if (change === undefined) return tell("The changes cannot be loaded");
+      if (change === undefined) return showMessage("The changes cannot be loaded");
       if (change && change.share > this.visible) return this.go(index);
     }
-    tell("No later screenshot has changed visibly");
+    showMessage("No later screenshot has changed visibly");
   }
 
   // The first step behind ``from`` that ``fits``, from the last on to the first; null when none does.
@@ -296,8 +297,8 @@ export class Viewer {
     if (!on) return announce("Changes not outlined");
     const change = await this.change(this.index).catch(() => null);
     this.picture.changed(change);
-    if (!change) tell("There is no previous screenshot to compare with");
-    else tell(change.boxes.length ? `${share(change.share)} of the screenshot changed` : "The screenshot did not change");
+    if (!change) showMessage("There is no previous screenshot to compare with");
+    else showMessage(change.boxes.length ? `${share(change.share)} of the screenshot changed` : "The screenshot did not change");
   }
 
   // Asked for in the background, when the picture is painted, by whoever has outlines on.
@@ -345,19 +346,19 @@ class Recent extends Map {
 
 // For screen readers: others see on the page what has happened.
 export function announce(text) {
-  const place = document.getElementById("announce");
-  place.textContent = text;
-  place.className = "sr";
+  document.getElementById("announce").textContent = text;
 }
 
 // For everybody: nothing else on the page says so.
-export function tell(text) {
-  const place = document.getElementById("announce");
+export function showMessage(text) {
+  announce(text);
+  const place = document.getElementById("message");
   place.textContent = text;
-  place.className = "told";
-  clearTimeout(tell.ends);
-  tell.ends = setTimeout(() => { place.className = "sr"; }, TOLD);
+  place.hidden = false;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => { place.hidden = true; }, MESSAGE);
 }
+let hiding = null;
 
 // A part of the desk from the server, as a document; an error says that the ``what`` ("step", "page") is not shown.
 // Here and not in a file of its own: the first desk page has no request to spare.
