@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from django.db import connection, transaction
 from django.utils import timezone
 
 from annotation import store_checks
+from annotation.consistent_reads import consistent_reads
 from annotation.models import Submission
 from annotation.models.events import instant
 from annotation.records import Problem
@@ -107,7 +105,9 @@ def prepare(
     if problems := _never(submission) or _signable():
         raise ExportRefused(problems)
 
-    with _one_moment():
+    # The figures take seconds, and judges keep working meanwhile, even on a frozen submission. Their judgments have no
+    # event before the end of the run, so neither the head of the chain nor its lock shows a change.
+    with consistent_reads():
         row = Submission.objects.select_related("agent", "benchmark").get(pk=submission.pk)
         missing = [] if partial else missing_for_export(row)
         missing += [] if accept_names else named(row, judges)
@@ -133,34 +133,6 @@ def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, p
         return None
     by_kind = {kind: sorted(sha256 for sha256 in bad if bad[sha256] == kind) for kind in ("damaged", "missing")}
     return {"verified_at": verified_at, "files": len(stored), **by_kind}
-
-
-@contextmanager
-def _one_moment() -> Iterator[None]:
-    """Let all queries of the block see one snapshot, without blocking others.
-
-    The figures take seconds, and judges keep working meanwhile, even on a frozen submission. Their judgments have no
-    event before the end of the run, so neither the head of the chain nor its lock shows a change. Inside an outer
-    transaction its isolation applies: only tests build a bundle in one.
-    """
-    database: Any = connection
-    if database.in_atomic_block:
-        yield
-        return
-    if database.vendor == "postgresql":
-        with transaction.atomic():
-            with database.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            yield
-        return
-    database.ensure_connection()  # also sets the transaction mode of the settings
-    mode = database.transaction_mode
-    database.transaction_mode = "DEFERRED"  # IMMEDIATE would block all other writers
-    try:
-        with transaction.atomic():
-            yield
-    finally:
-        database.transaction_mode = mode
 
 
 def write(evidence: Evidence, output: Path, progress: Progress = quiet) -> None:
