@@ -258,6 +258,11 @@ def _find_redacted_places(sha256: str) -> Iterator[Place]:
         yield Place(sha256, row.submission_id, "", "screenshot", f"redacted screenshot {row.original}")
 
 
+def named_digests() -> set[str]:
+    """Return the digests of all originals that rows name."""
+    return {sha256 for digests in _select_digests("") for sha256 in digests.iterator()}
+
+
 def _next_batch(after: str) -> list[str]:
     found: set[str] = set()
     for digests in _select_digests(after):

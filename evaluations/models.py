@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -244,6 +245,10 @@ class Delivery(WorkerJob):
                 fields=["submission"], condition=Q(finished_at__isnull=True), name="one_delivery_at_a_time"
             ),
         ]
+
+    @classmethod
+    def stored_names(cls) -> Iterable[str]:
+        return [each["stored_as"] for files in cls.objects.values_list("files", flat=True) for each in files]
 
     def __str__(self) -> str:
         return f"files of submission {self.submission_id}"

@@ -272,7 +272,7 @@ def forget_old() -> None:
         present = default_storage.listdir(FOLDER)[1]
     except FileNotFoundError:  # a local store before its first file
         return
-    named = {each["stored_as"] for files in Delivery.objects.values_list("files", flat=True) for each in files}
+    named = set(Delivery.stored_names())
     for name in (f"{FOLDER}/{each}" for each in present):
         if name not in named and screenshots.stored_at(name) < clock.now() - arrivals.ORPHAN_AGE:
             arrivals.delete_file(name)

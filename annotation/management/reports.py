@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,10 +14,13 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
 from django.db.models import QuerySet
 
+from annotation import screenshots
+from annotation.backups.manifest import BackupError
 from annotation.formats.printable import counted, printable
 from annotation.models import Benchmark, Person, Submission
 from annotation.records import ImportReport, Problem
 
+MOST_LINES = 100  # of one list that a command prints
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -33,6 +37,30 @@ def report_read_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.", returncode=2) from error
+
+
+@contextmanager
+def backup_errors(outcome: str) -> Iterator[None]:
+    """Exit with 1 and one line: the outcome, and the cause. SIGTERM has the effect of Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except BackupError as error:
+        raise CommandError(f"{outcome}. {error}") from error
+    except KeyboardInterrupt:
+        raise CommandError(f"{outcome}. It was interrupted.") from None
+    except screenshots.STORE_ERRORS as error:
+        raise CommandError(f"{outcome}: {error}.") from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def show_lines(command: BaseCommand, lines: list[str]) -> None:
+    """Print the first lines on stderr, and how many there are more."""
+    for line in lines[:MOST_LINES]:
+        command.stderr.write(line)
+    if len(lines) > MOST_LINES:
+        command.stderr.write(f"and {len(lines) - MOST_LINES:,} more")
 
 
 def find_benchmark(slug: str) -> Benchmark:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import uuid
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
@@ -343,6 +344,11 @@ class WorkerJob(models.Model):
             return "finished"
         return "running" if self.started_at is not None else "waiting"
 
+    @classmethod
+    def stored_names(cls) -> Iterable[str]:
+        """Return the names in the store of the files of all rows; a file may have been deleted when its row ended."""
+        return []
+
 
 class Arrival(WorkerJob):
     """A file uploaded through the page or the API: its sender and its place in the store.
@@ -359,6 +365,10 @@ class Arrival(WorkerJob):
 
     class Meta(WorkerJob.Meta):
         abstract = True
+
+    @classmethod
+    def stored_names(cls) -> Iterable[str]:
+        return cls._default_manager.exclude(stored_as="").values_list("stored_as", flat=True)
 
     def __str__(self) -> str:
         return self.file_name

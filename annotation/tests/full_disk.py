@@ -38,17 +38,24 @@ def limit_room(settings: Any, room: int) -> None:
 @contextmanager
 def small_disk(settings: Any, folder: Path, kibibytes: int) -> Iterator[None]:
     """Keep files on a tmpfs of this size; where it cannot be mounted, in a folder that refuses more."""
-    folder.mkdir()
     settings.MEDIA_ROOT = folder
+    with mounted(folder, kibibytes) as is_mounted:
+        if not is_mounted:
+            limit_room(settings, kibibytes * 1024)
+        yield
+
+
+@contextmanager
+def mounted(folder: Path, kibibytes: int) -> Iterator[bool]:
+    """Create a folder with a tmpfs of this size; yield whether it could be mounted."""
+    folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={kibibytes}k,mode=0700", "none", str(folder)]
     try:
         is_mounted = subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
     except FileNotFoundError:  # there is no mount(8)
         is_mounted = False
-    if not is_mounted:
-        limit_room(settings, kibibytes * 1024)
     try:
-        yield
+        yield is_mounted
     finally:
         if is_mounted:
             subprocess.run(["umount", "--lazy", str(folder)], timeout=30, check=True)
