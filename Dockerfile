@@ -11,6 +11,19 @@ COPY . .
 RUN SECRET_KEY=build python manage.py collectstatic --noinput --verbosity 0 \
     && python -m compileall -q .
 
+# pg_dump and pg_restore of the server's version, which Debian does not have, with their libraries.
+FROM postgres:17.6-bookworm AS postgresql
+SHELL ["/bin/bash", "-o", "pipefail", "-c"]
+RUN install --directory /client/lib \
+    && for program in pg_dump pg_restore; do \
+        cp "/usr/lib/postgresql/17/bin/$program" /client/lib/ \
+        && printf '#!/bin/sh\nLD_LIBRARY_PATH=/opt/postgresql/lib exec /opt/postgresql/lib/%s "$@"\n' "$program" \
+            > "/client/$program" \
+        && chmod 755 "/client/$program" || exit 1; \
+    done \
+    && ldd /client/lib/pg_dump /client/lib/pg_restore | awk '/=> \// && !/lib(c|m|resolv)\.so/ {print $3}' | sort --unique \
+        | xargs cp --dereference --target-directory /client/lib
+
 FROM python:3.11.14-slim-bookworm
 LABEL org.opencontainers.image.title="WebVerdict" \
       org.opencontainers.image.description="Decide whether a web agent did its task, and prove that it was decided properly." \
@@ -19,8 +32,9 @@ RUN useradd --uid 10001 --user-group --no-create-home --home-dir /scratch webver
     && install --directory --owner webverdict --group webverdict /scratch
 COPY --from=build /venv /venv
 COPY --from=build /app /app
+COPY --from=postgresql /client /opt/postgresql
 # /scratch holds uploads on their way to the store; nothing else is written.
-ENV PATH=/venv/bin:$PATH \
+ENV PATH=/venv/bin:/opt/postgresql:$PATH \
     PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     HOME=/scratch \

@@ -1,5 +1,6 @@
 """The product starts from the files of the image alone, which are those that .dockerignore names."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -43,3 +44,12 @@ def test_image_runs_commands_without_developer_tools(image, tmp_path, command):
 
 def test_image_has_neither_benchmarks_nor_tools(image):
     assert [name for name in ("bench", "tools") if (image / name).exists()] == []
+
+
+def test_image_has_the_client_programs_of_the_database_server():
+    """An older pg_dump refuses to back up a newer server."""
+    compose = (settings.BASE_DIR / "docker-compose.yml").read_text()
+    (server,) = re.findall(r"image: (postgres:(\d+)\S*)", compose)
+    dockerfile = (settings.BASE_DIR / "Dockerfile").read_text()
+    assert f"FROM {server[0]} AS postgresql" in dockerfile
+    assert f"/usr/lib/postgresql/{server[1]}/bin/" in dockerfile
