@@ -16,7 +16,7 @@ from django.core.files.base import File
 from django.core.files.storage import default_storage
 
 from annotation import store_checks
-from annotation.backups.manifest import LostFile, StoredFile, open_regular
+from annotation.backups.manifest import LostFile, StoredFile, open_untrusted
 from annotation.models import WorkerJob
 from annotation.screenshots import CHUNK, WRITING
 
@@ -94,7 +94,7 @@ def digest(stream: BinaryIO | File, write: Callable[[bytes], object] = lambda ch
 def explain_file(path: Path, sha256: str, size: int) -> str:
     """Return "" for a file with this content, "damaged" or "missing"."""
     try:
-        with open_regular(path) as stream:
+        with open_untrusted(path) as stream:
             return "" if digest(stream) == (sha256, size) else "damaged"
     except FileNotFoundError:
         return "missing"
@@ -109,5 +109,5 @@ def is_stored(file: StoredFile) -> bool:
 
 
 def copy_to_store(folder: Path, file: StoredFile) -> None:
-    with open_regular(object_path(folder, file.sha256)) as stream:
+    with open_untrusted(object_path(folder, file.sha256)) as stream:
         default_storage.save(file.name, File(stream))

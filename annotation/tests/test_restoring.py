@@ -82,6 +82,7 @@ def replace_by_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("change", [damage, Path.unlink, replace_by_link, replace_by_pipe])
 def test_bad_object_is_refused_before_anything_is_written(
     folder: Path, empty: None, change: Callable[[Path], object]
@@ -109,6 +110,7 @@ def test_partial_restore_brings_everything_else_and_fails(folder: Path, empty: N
     assert Submission.objects.count() == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("change", [damage, Path.unlink, replace_by_pipe])
 def test_bad_dump_is_always_refused(folder: Path, empty: None, change: Callable[[Path], object]) -> None:
     change(newest(folder) / DUMP)
@@ -159,6 +161,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("change", "says"), HOSTILE.values(), ids=HOSTILE)
 def test_changed_manifest_is_refused(folder: Path, empty: None, change: Callable[[Any], object], says: str) -> None:
     file = newest(folder) / MANIFEST
@@ -173,17 +176,20 @@ def test_changed_manifest_is_refused(folder: Path, empty: None, change: Callable
         run("backup", folder, "--check")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("text", [b"", b"{", b"[" * 100_000, b"\xff\xfe", b'{"format": NaN}', b"9" * 10_000])
 def test_file_that_is_no_manifest_is_refused(folder: Path, empty: None, text: bytes) -> None:
     (newest(folder) / MANIFEST).write_bytes(text)
     assert "is not a manifest" in refuse("restore", folder)
 
 
+@pytest.mark.once
 def test_huge_manifest_is_not_read(folder: Path, empty: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "MOST_BYTES", 100)
     assert "too large" in refuse("restore", folder)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("change", [replace_by_link, replace_by_pipe])
 def test_manifest_that_is_no_regular_file_is_refused(
     folder: Path, empty: None, change: Callable[[Path], object]
@@ -290,6 +296,7 @@ def test_wrong_secret_key_is_refused_and_the_right_one_can_be_written(
     run("restore", folder)
 
 
+@pytest.mark.once
 def test_passphrase_must_be_right_and_long(folder: Path, empty: None, tmp_path: Path, settings: Any) -> None:
     key = tmp_path / "key"
     write_passphrase(tmp_path, "another passphrase")
@@ -303,6 +310,7 @@ def test_passphrase_must_be_right_and_long(folder: Path, empty: None, tmp_path: 
     assert not key.exists()
 
 
+@pytest.mark.once
 def test_fallbacks_are_sealed_too(folder: Path, tmp_path: Path, settings: Any) -> None:
     settings.SECRET_KEY_FALLBACKS = [OTHER_KEY]
     run("backup", folder, "--passphrase-file", tmp_path / "passphrase")
