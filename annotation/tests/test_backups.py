@@ -21,9 +21,10 @@ from django.db import connection, connections
 from django.utils import timezone
 
 from annotation import screenshots, workflow
-from annotation.backups import last_backup, snapshots, stored_files
+from annotation.backups import last_backup, record_backup, snapshots, stored_files
 from annotation.backups.manifest import DUMP, MANIFEST
 from annotation.models import Event, Label, Person, Screenshot, Submission, Upload
+from annotation.models.events import first_broken
 from annotation.tests import testing
 from annotation.tests.backup_commands import objects_of, refuse, run, tables
 from annotation.tests.full_disk import find_originals, mounted
@@ -168,6 +169,25 @@ def test_backup_during_labelling_is_one_moment_and_blocks_nobody(
             assert Label.objects.count() == counts[number]
             assert Event.objects.filter(kind="label_submitted").count() == counts[number]
             assert integrity.problems(Submission.objects.get()) == []
+
+
+def test_backups_recorded_at_once_all_get_into_the_chain(folder: Path) -> None:
+    """As of instances with several backup folders; the chain of the instance has no row to lock."""
+    meeting = threading.Barrier(4, timeout=WAIT)
+
+    def record(number: int) -> None:
+        try:
+            meeting.wait()
+            record_backup(f"20261127T14000{number}Z", "0" * 64)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(record, range(4)))
+
+    events = list(Event.objects.filter(submission=None).order_by("sequence"))
+    assert len({event.payload["snapshot"] for event in events}) == 4
+    assert first_broken(events) is None
 
 
 def test_two_backups_at_once_are_refused(folder: Path, submission: Submission) -> None:
