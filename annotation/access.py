@@ -25,6 +25,7 @@ from annotation.models import (
     KeyPoint,
     Label,
     Membership,
+    Message,
     Person,
     Phrase,
     Question,
@@ -413,6 +414,10 @@ def tokens_of(person: Person) -> QuerySet[ApiToken]:
 
 def token_for(person: Person, pk: int) -> ApiToken:
     return _find(tokens_of(person).filter(pk=pk), "No such token.")
+
+
+def messages_of(person: Person) -> QuerySet[Message]:
+    return Message.objects.filter(person=person)
 
 
 def phrases_of(person: Person) -> QuerySet[Phrase]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from django import forms
@@ -9,6 +10,7 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.core.exceptions import ValidationError
 
 from annotation import password_limits
+from annotation.models import MailGroup
 from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, PasswordWay, Scope
 
 
@@ -26,6 +28,47 @@ class OwnPasswordForm(PasswordChangeForm):
         if not password_limits.confirms_password(self.request, old):
             raise ValidationError(self.error_messages["password_incorrect"], code="password_incorrect")
         return old
+
+
+class AddressForm(forms.Form):
+    """The person's e-mail address. A wrong password counts as a failed sign-in."""
+
+    email = forms.EmailField(
+        label="E-mail address", max_length=254, required=False, help_text="Leave it empty to get no e-mail."
+    )
+    password = forms.CharField(
+        label="Current password", widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
+    )
+
+    def __init__(self, request: Any, data: Any = None) -> None:
+        super().__init__(data, auto_id="address_%s", initial={"email": request.user.email})
+        self.request = request
+
+    def clean_password(self) -> str:
+        given: str = self.cleaned_data["password"]
+        if not password_limits.confirms_password(self.request, given):
+            raise ValidationError("The password is wrong.")
+        return given
+
+
+class MailForm(forms.Form):
+    """The groups of messages that a person wants by e-mail, each a checkbox."""
+
+    def __init__(self, data: Any = None, unwanted: Collection[str] = ()) -> None:
+        super().__init__(data, auto_id="mail_%s", label_suffix="")
+        for group in MailGroup:
+            self.fields[group.value] = forms.BooleanField(
+                label=group.label, required=False, initial=group not in unwanted
+            )
+
+    @property
+    def unwanted(self) -> list[str]:
+        return [name for name, wanted in self.cleaned_data.items() if not wanted]
+
+
+class ForgottenPasswordForm(forms.Form):
+    # Named so that the record of the request leaves it out (AXES_SENSITIVE_PARAMETERS).
+    username = forms.CharField(label="User name or e-mail address", max_length=254)
 
 
 class TokenForm(forms.Form):

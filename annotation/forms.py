@@ -393,7 +393,7 @@ class InvitationForm(forms.Form):
     username = forms.CharField(
         label="User name", max_length=150, validators=[UnicodeUsernameValidator()], help_text="Used to sign in."
     )
-    email = forms.EmailField(required=False)
+    email = forms.EmailField(max_length=254, required=False)
     role = forms.ChoiceField(choices=GIVEN_ROLES)
 
     def clean_username(self) -> str:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from celery import shared_task
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
+from django.urls import reverse
+from kombu.exceptions import OperationalError as BrokerUnavailable
 
 from annotation import (
     arrivals,
@@ -17,15 +20,19 @@ from annotation import (
     changes,
     checked_uploads,
     ingest,
+    mail,
     parked,
+    reminders,
     screenshots,
     sign_ins,
     store_checks,
     workflow,
 )
-from annotation.models import Screenshot, Submission, Upload
+from annotation.formats.printable import counted
+from annotation.models import MessageKind, Screenshot, Submission, Upload
 from annotation.records import PACKAGE, ImportReport, Problem
 
+BROKER_ERRORS = (BrokerUnavailable, OSError)  # of a message that could not be sent
 CHECK_SECONDS = 30.0  # that one job spends on the check of the store
 SUFFIX = re.compile(r"\.[a-z]{1,10}")  # of the uploaded file: some formats are recognised by it
 
@@ -48,7 +55,9 @@ def _import(upload: Upload) -> None:
         report.reject(PACKAGE, Problem(ended.code, str(ended)))
     # If this worker has lost the row, its submission stays; the next worker reports that it was imported before.
     upload.report = report.as_json()
-    arrivals.finish(upload, report=upload.report, submission=made[0] if made else None)
+    with transaction.atomic():
+        arrivals.finish(upload, report=upload.report, submission=made[0] if made else None)
+        _write_end(upload, report, made)
     if not checked_uploads.is_importable(upload):
         arrivals.delete_file(upload.stored_as)
     for submission in made:
@@ -69,6 +78,18 @@ def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
             process_labels=upload.process_labels,
             progress=arrivals.make_progress_saver(upload),
         )
+
+
+def _write_end(upload: Upload, report: ImportReport, made: list[Submission]) -> None:
+    accepted, rejected = counted(len(report.accepted), "trajectory", "trajectories"), len(report.rejected)
+    if upload.dry_run:
+        subject, text = "Check finished", f"Your package was checked: {accepted} without problems, {rejected} rejected."
+    elif made:
+        subject, text = "Import finished", f"Submission {made[0].pk} was imported: {accepted}, {rejected} rejected."
+    else:
+        subject, text = "Import failed", "Nothing was imported. The report has the reasons."
+    link = reverse("upload-status", args=[upload.pk])
+    mail.write_end_of_job(upload.uploaded_by, MessageKind.IMPORT, upload.created_at, subject, text, link)
 
 
 @shared_task
@@ -124,3 +145,29 @@ def check_chains() -> None:
 @shared_task
 def forget_sign_ins() -> None:
     sign_ins.forget_sign_ins()
+
+
+@shared_task
+def send_messages() -> None:
+    """Send the messages that are due: the rows decide, so a lost job costs ten seconds."""
+    mail.send_due()
+
+
+@shared_task
+def write_messages() -> None:
+    """Once an hour, write about work that waits; an error of one part does not prevent the other."""
+    try:
+        reminders.write_about_submissions()
+    finally:
+        reminders.remind_all()
+
+
+@shared_task
+def write_password_links(accounts: list[int]) -> None:
+    """Write links for forgotten passwords. A job, so that the request takes as long for names without an account."""
+    mail.write_password_links(accounts)
+
+
+@shared_task
+def forget_messages() -> None:
+    mail.forget_old()

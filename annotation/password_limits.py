@@ -10,6 +10,7 @@ from typing import Any
 
 from axes.attempts import get_cool_off_threshold
 from axes.handlers.database import AxesDatabaseHandler
+from axes.handlers.proxy import AxesProxyHandler
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth import authenticate
@@ -22,6 +23,7 @@ from annotation.models import Person
 # Wrong passwords within AXES_COOLOFF_TIME. AXES_FAILURE_LIMIT is the limit for one name from one address.
 MOST_OF_ADDRESS = 100
 MOST_OF_ACCOUNT = 50
+LINK_REQUESTS = "password link"  # no user name has a space
 COOKIE_AGE = 180 * 24 * 3600  # seconds
 
 
@@ -51,6 +53,18 @@ def _failures(attempts: Any) -> int:
 def confirms_password(request: HttpRequest, password: str) -> bool:
     """Return whether this is the password of the signed-in person. A wrong one counts as at the sign-in."""
     return authenticate(request, username=request.user.get_username(), password=password) is not None
+
+
+def count_link_request(request: HttpRequest) -> bool:
+    """Count a request for a password link like a failed sign-in from its address; return False if there were too many.
+
+    It does not count for the name: a stranger could lock out the person.
+    """
+    credentials = {"username": LINK_REQUESTS}
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        return False
+    AxesProxyHandler.user_login_failed(__name__, credentials, request)
+    return True
 
 
 def remember_browser(response: HttpResponse, person: Person) -> None:

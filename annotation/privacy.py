@@ -25,6 +25,7 @@ from annotation.models import (
     InformedRevision,
     KeyPoint,
     KnownAnswer,
+    MailOptOut,
     Membership,
     Person,
     PracticeAnswer,
@@ -61,7 +62,9 @@ SAID_HERE = frozenset(
         "annotation.FlagAnswer.answered_by",
         "annotation.KeyPoint.proposed_by",
         "annotation.KnownAnswer.author",
+        "annotation.MailOptOut.person",
         "annotation.Membership.person",
+        "annotation.Message.person",
         "annotation.Phrase.person",
         "annotation.PracticeAnswer.person",
         "annotation.Question.answered_by",
@@ -77,6 +80,7 @@ SAID_HERE = frozenset(
 JSON = (str, int, float, bool, list, dict, type(None))  # types that JSON can represent
 SESSION_FIELDS = ("device", "signed_in_at", "used_at")
 TOKEN_FIELDS = ("name", "scope", "created_at", "lifetime_days", "last_used_at", "revoked_at")
+MESSAGE_FIELDS = ("kind", "subject", "text", "link", "address", "created_at", "sent_at", "attempts", "error")
 OF_MACHINES = frozenset(["estimate", "findings", "stopped"])  # columns with results of the program
 
 
@@ -126,6 +130,8 @@ def data_of(person: Person) -> dict[str, Any]:
             *("submission", "original", "boxes", "reason", "redacted_at"),
         ),
         "phrases": _rows(access.phrases_of(person).order_by("pk"), "text", "made_at"),
+        "messages": _rows(access.messages_of(person), *MESSAGE_FIELDS),
+        "no_mail_about": _rows(MailOptOut.objects.filter(person=person).order_by("group"), "group"),
         "tokens": _rows(access.tokens_of(person).order_by("pk"), *TOKEN_FIELDS),
         "uploads": _rows(
             Upload.objects.filter(uploaded_by=person).order_by("pk"),

@@ -189,6 +189,12 @@ def count_waiting(person: Person, submission: Submission) -> tuple[int, int, int
     return opened[person.pk, False], opened[None, False], opened[person.pk, True]
 
 
+def find_newest_waiting(submission: Submission) -> tuple[int, datetime | None]:
+    """Count the trajectories that no adjudicator has opened, and return since when the newest of them waits."""
+    since = [find_waiting_since(row) for row, _ in _stream(submission) if row.opened_by is None]
+    return len(since), max(since, default=None)
+
+
 def is_put_off(until: datetime | None) -> bool:
     return until is not None and until > clock.now()
 

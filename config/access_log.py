@@ -19,8 +19,8 @@ from config.client_address import client_address
 LONGEST_PATH = 1000  # characters: the system writes a line of up to 4096 bytes in one piece
 PROBES = ("/healthz", "/readyz")
 
-# The secret part of a link for setting a password. Django also logs the path of a rejected request.
-LINK = re.compile(r"(/join/[^/\s]+/)\S+")
+# The secret part of a link in an e-mail or an invitation. Django also logs the path of a rejected request.
+LINK = re.compile(r"(/(?:join/[^/\s]+|new-password/[^/\s]+|unsubscribe)/)\S+")
 
 log = logging.getLogger(__name__)
 request_id: ContextVar[str] = ContextVar("request_id", default="")
@@ -75,7 +75,7 @@ class OneLineFormatter(logging.Formatter):
     """Formatter that writes each record as one line. Line ends become ` | ` and control characters are escaped, so
     that nobody can forge a line.
 
-    The secret of a password link is removed. ``{request}`` is the id of the request that a record belongs to.
+    The secret of a link is removed. ``{request}`` is the id of the request that a record belongs to.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -205,7 +205,7 @@ def start_children(children: Children, data: Path, port: int) -> None:
     web += ["--limit-request-line", "8190"]  # bytes; the application itself refuses long addresses
     web += ["--worker-tmp-dir", str(data / "tmp")]
     children.start("The web server", web, data / "log" / "web.log", environment)
-    children.start("The worker", worker("webverdict"), data / "log" / "worker.log", environment)
+    children.start("The worker", worker("webverdict", "webverdict-mail"), data / "log" / "worker.log", environment)
     # A separate process: if it died inside the worker, this would go unnoticed.
     beat = [*module, "celery", "--app", "config", "beat", "--pidfile", "", "--loglevel", "INFO"]
     children.start("The scheduler", beat, data / "log" / "scheduler.log", environment)
@@ -232,9 +232,9 @@ def environment_of_children(data: Path) -> dict[str, str]:
     return {**os.environ, **absolute, **own}
 
 
-def worker(queue: str) -> list[str]:
-    command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--concurrency", "1", "--queues", queue]
-    command += ["--hostname", f"{queue}@%h", "--loglevel", "INFO"]
+def worker(*queues: str) -> list[str]:
+    command = [sys.executable, "-m", "celery", "--app", "config", "worker", "--concurrency", "1"]
+    command += ["--queues", ",".join(queues), "--hostname", f"{queues[0]}@%h", "--loglevel", "INFO"]
     return [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"]
 
 

@@ -106,23 +106,26 @@ def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:
     """Return the key that signs sessions: `given`, else the content of `file`, else one created once in `kept_in`."""
     if given:
         return given
-    if file:
-        return _read_secret(Path(file))
+    if secret := read_secret(file, "secret key"):
+        return secret
     if kept_in is None:
         raise ImproperlyConfigured("SECRET_KEY or SECRET_KEY_FILE must be set when DATABASE_URL is set.")
     if not kept_in.exists():
         _write_secret_once(kept_in)
-    return _read_secret(kept_in)
+    return read_secret(str(kept_in), "secret key")
 
 
-def _read_secret(file: Path) -> str:
+def read_secret(file: str, what: str) -> str:
+    """Return the content of a file with a secret, without surrounding white space; "" if no file is named."""
+    if not file:
+        return ""
     try:
-        key = file.read_text(encoding="utf-8").strip()
+        secret = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ImproperlyConfigured(f"The secret key file {file} cannot be read: {error.strerror}.") from None
-    if not key:
-        raise ImproperlyConfigured(f"The secret key file {file} is empty.")
-    return key
+        raise ImproperlyConfigured(f"The {what} file {file} cannot be read: {error.strerror}.") from None
+    if not secret:
+        raise ImproperlyConfigured(f"The {what} file {file} is empty.")
+    return secret
 
 
 def _write_secret_once(file: Path) -> None:

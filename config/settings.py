@@ -11,6 +11,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
@@ -255,7 +256,7 @@ AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = True  # times and addresses of successful sign-ins are not needed
 AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
 # Failures are stored with the fields of their form, except these.
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "old_password", "new_password1", "new_password2"]
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "email", "old_password", "new_password1", "new_password2"]
 
 # --- Security ------------------------------------------------------------------------------------------------
 
@@ -290,6 +291,39 @@ CONTENT_SECURITY_POLICY = {
         "base-uri": [NONE],
     },
 }
+
+# --- E-mail --------------------------------------------------------------------------------------------------
+
+#: The mail server (SMTP). Without it WebVerdict sends no e-mail: people read their messages on *Account*. All processes
+#: need the same value; only the mail worker connects to it.
+EMAIL_HOST = environment.text("EMAIL_HOST")
+#: Encrypt with STARTTLS, usually on port 587.
+EMAIL_USE_TLS = environment.flag("EMAIL_USE_TLS")
+#: Encrypt from the first byte, usually on port 465.
+EMAIL_USE_SSL = environment.flag("EMAIL_USE_SSL")
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("Set EMAIL_USE_TLS or EMAIL_USE_SSL, not both.")
+#: Port of the mail server. 0: 465, 587 or 25, depending on the encryption.
+EMAIL_PORT = environment.number("EMAIL_PORT", 0) or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
+#: User name at the mail server, if it requires one.
+EMAIL_HOST_USER = environment.text("EMAIL_HOST_USER")
+#: The password of this user.
+EMAIL_HOST_PASSWORD = environment.text("EMAIL_HOST_PASSWORD") or environment.read_secret(
+    #: A file that contains this password, for example a Docker secret.
+    environment.text("EMAIL_HOST_PASSWORD_FILE"),
+    "e-mail password",
+)
+#: Seconds that the mail worker waits to connect, and then for each answer of the mail server.
+EMAIL_TIMEOUT = environment.number("EMAIL_TIMEOUT", 15, least=1)
+#: The address of this site for links in e-mail, such as `https://review.example.org`. Required with `EMAIL_HOST`.
+SITE_URL = environment.address("SITE_URL").rstrip("/") or ("" if EMAIL_HOST else "http://127.0.0.1:8000")
+if not SITE_URL:
+    raise ImproperlyConfigured("SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail.")
+#: The sender of all e-mail. Default: `webverdict@` and the host of `SITE_URL`.
+DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL") or f"WebVerdict <webverdict@{urlsplit(SITE_URL).hostname}>"
+# Without a mail server, the embedded profile writes e-mail into the log of the worker.
+backend = "smtp" if EMAIL_HOST else "dummy" if PRODUCTION else "console"
+EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
 
 # --- API -----------------------------------------------------------------------------------------------------
 
@@ -358,6 +392,8 @@ CELERY_TASK_DEFAULT_QUEUE = "webverdict"
 CELERY_TASK_ROUTES = {
     "judges.jobs.work_on": {"queue": "webverdict-judges"},
     "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
+    # A slice of a judge run takes minutes, and people wait for a link to set a password.
+    "annotation.jobs.send_messages": {"queue": "webverdict-mail"},
 }
 CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -374,7 +410,12 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "submit-parked": {"task": "annotation.jobs.submit_parked", "schedule": 5.0, "options": {"expires": 5}},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
+    "write-messages": {"task": "annotation.jobs.write_messages", "schedule": 3600.0},
+    "forget-messages": {"task": "annotation.jobs.forget_messages", "schedule": 86_400.0},
 }
+if EMAIL_HOST or not PRODUCTION:  # only then a worker takes messages from this queue
+    sending = {"task": "annotation.jobs.send_messages", "schedule": 10.0, "options": {"expires": 10}}
+    CELERY_BEAT_SCHEDULE["send-messages"] = sending
 #: Minutes between publications of changed chain heads. 0: only by `publish_anchors`.
 ANCHOR_MINUTES = environment.number("ANCHOR_MINUTES", 60)
 if ANCHOR_MINUTES:

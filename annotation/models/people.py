@@ -21,6 +21,7 @@ class PasswordWay(StrEnum):
     FIRST = "first"  # for a new account, or with an invitation
     OWN = "own"  # by the person, with the old password
     LINK = "link"
+    MAIL = "mail"  # with a link that was sent to the person's address
     ADMINISTRATION = "administration"
     COMMAND = "command"
 

@@ -103,7 +103,8 @@ def test_browser_is_not_known_any_more_after_the_password_changed(people: People
 
 
 @pytest.mark.parametrize(
-    ("url", "field"), [("password", "old_password"), ("erase-account", "password"), ("sign-in", "password")]
+    ("url", "field"),
+    [(name, "password") for name in ("erase-account", "change-address", "sign-in")] + [("password", "old_password")],
 )
 def test_every_form_with_a_password_is_limited(people: People, url: str, field: str) -> None:
     client = Client()

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from annotation import privacy, workflow
-from annotation.models import ApiToken, KeyPoint, Person, Phrase, Report, Upload
+from annotation import mail, privacy, workflow
+from annotation.models import ApiToken, KeyPoint, MailGroup, MessageKind, Person, Phrase, Report, Upload
 from annotation.records import AttemptContent
 from annotation.tests import testing
 
@@ -63,6 +63,7 @@ def used(people, submission, rows, tmp_path):
     for person in (alice, bob, carol, mira):
         Phrase.objects.create(person=person, text=says(person.username, "phrase"))
         ApiToken.issue(person, says(person.username, "token"), "admin")
+        mail.write(person, MessageKind.RUN, "Judge run finished", says(person.username, "message"))
     Upload.objects.create(
         uploaded_by=mira,
         benchmark=submission.benchmark,
@@ -83,10 +84,10 @@ def _newcomers(people, tmp_path):
 
 
 EXPECTED = {
-    "alice": {"release", "reasoning", "attempt", "flag", "report", "proposal", "phrase", "token"},
-    "bob": {"reasoning", "attempt", "flag", "report", "proposal", "draft", "phrase", "token"},
-    "carol": {"reasoning", "phrase", "token"},
-    "mira": {"answer", "reopening", "redaction", "phrase", "token", "upload"},
+    "alice": {"release", "reasoning", "attempt", "flag", "report", "proposal", "phrase", "token", "message"},
+    "bob": {"reasoning", "attempt", "flag", "report", "proposal", "draft", "phrase", "token", "message"},
+    "carol": {"reasoning", "phrase", "token", "message"},
+    "mira": {"answer", "reopening", "redaction", "phrase", "token", "upload", "message"},
     "dave": set(),
 }
 
@@ -110,6 +111,15 @@ def test_the_account_the_pseudonyms_and_the_times_are_there(used, people, submis
     [activity] = data["activity"]
     assert activity["steps"] == [0, 1]
     assert {"claimed", "label_submitted", "flagged", "reported"} <= {act["kind"] for act in data["acts"]}
+
+
+def test_messages_and_choices_are_there_with_their_outcome(people):
+    mail.choose(people["alice"], [MailGroup.JOBS])
+    mail.write(people["alice"], MessageKind.ADDRESS, "E-mail address changed", "It was changed.", address="a@b.example")
+    data = privacy.data_of(people["alice"])
+    [message] = data["messages"]
+    assert (message["kind"], message["address"], message["sent_at"]) == ("address", "a@b.example", None)
+    assert data["no_mail_about"] == [{"group": "jobs"}]
 
 
 def test_nothing_tells_how_many_others_were_there_before(used, people):

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import sign_ins, workflow
-from annotation.models import ApiToken, Draft, Event, Membership, Person, Phrase, Upload
+from annotation.models import ApiToken, Draft, Event, MailOptOut, Membership, Message, Person, Phrase, Upload
 from annotation.models.events import first_broken
 from annotation.records import Problem
 from annotation.tests import planted, testing
@@ -29,6 +29,7 @@ from annotation.workflow.guards import Role
 KNOWN = {
     "annotation_person": "the one table of identities",
     "annotation_apitoken": "names that people gave their tokens",
+    "annotation_message": "the old address, which is told of a new one",
     "annotation_draft": "what people typed and did not submit",
     "annotation_phrase": "wordings that people keep",
     "annotation_upload": "names of uploaded files",
@@ -72,7 +73,7 @@ def files_with(words: list[str]) -> dict[str, list[str]]:
 
 @pytest.fixture
 def lived(transactional_db: Any, tmp_path: Path, settings: Any) -> dict[str, Any]:
-    """alice has signed in, failed to, labelled, drafted, uploaded, and been changed in the administration."""
+    """alice has signed in, failed to, labelled, drafted, uploaded, moved, and been changed in the administration."""
     settings.MEDIA_ROOT = tmp_path / "images"
     submission = testing.submission(tmp_path / "package", trajectories=3)
     people = testing.cast(submission)
@@ -91,6 +92,9 @@ def lived(transactional_db: Any, tmp_path: Path, settings: Any) -> dict[str, Any
     workflow.claim_this(people["alice"], second)
     workflow.save_draft(people["alice"], second, {"reasoning": f"Ask {identity['last_name']}."}, 0)
     client.post(reverse("add-phrase"), {"text": f"As {identity['first_name']}"})
+    moved = {"email": f"new-{identity['email']}", "password": testing.PASSWORD}
+    assert client.post(reverse("change-address"), moved).status_code == 302
+    client.post(reverse("choose-mail"), {})
     ApiToken.issue(people["alice"], f"laptop of {identity['first_name']}", "admin")
     package = SimpleUploadedFile(f"{identity['last_name']}.zip", b"no zip")
     upload = testing.receive_upload(people["alice"], benchmark=submission.benchmark, agent="X", file=package)
@@ -124,6 +128,8 @@ def test_identities_are_in_the_tables_that_are_listed_and_in_no_other(lived):
 def test_who_is_erased_is_in_no_table_and_in_no_file(lived):
     assert files_with(lived["words"]) or connection.vendor != "sqlite"
     workflow.erase(lived["people"]["mira"], lived["people"]["alice"], "They asked for it.")
+    assert not Message.objects.exists()
+    assert not MailOptOut.objects.exists()
     assert tables_with(lived["words"]) == {}
     assert files_with(lived["words"]) == {}
 

@@ -12,27 +12,37 @@ from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
 from django.contrib.auth.views import LoginView, PasswordResetConfirmView
+from django.core.exceptions import BadRequest
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation import access, parked, password_limits, privacy, sign_ins, store_checks, workflow
-from annotation.account_forms import OwnPasswordForm, PhraseForm, TokenForm
-from annotation.models import ApiToken, Membership, Person
+from annotation import access, jobs, mail, parked, password_limits, privacy, sign_ins, store_checks, workflow
+from annotation.account_forms import (
+    AddressForm,
+    ForgottenPasswordForm,
+    MailForm,
+    OwnPasswordForm,
+    PhraseForm,
+    TokenForm,
+)
+from annotation.models import ApiToken, Membership, MessageKind, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
-from annotation.views.answers import Request, act, act_from, is_scripted, page
-from annotation.views.home import START
+from annotation.views.answers import Request, act, act_from, is_scripted, page, paginate
+from annotation.work import START
 from annotation.workflow import passwords
 
 MOST_PHRASES = 50  # of one person: a menu cannot show more
 TOLD = timedelta(days=14)  # longer than one sign-in, which may be that of the person who set the password
 WAYS = {
     PasswordWay.LINK: "with a link that an operator created",
+    PasswordWay.MAIL: "with a link that was sent to your e-mail address",
     PasswordWay.ADMINISTRATION: "by an operator in the administration",
     PasswordWay.COMMAND: "by an operator on the server",
 }
@@ -53,6 +63,7 @@ class SignIn(LoginView):
 class Join(PasswordResetConfirmView):
     """Link of an invitation or for a forgotten password: the visitor sets the password and is signed in."""
 
+    way = PasswordWay.LINK
     template_name = "registration/join.html"
     success_url = reverse_lazy("start")
     post_reset_login = True
@@ -60,11 +71,18 @@ class Join(PasswordResetConfirmView):
 
     def form_valid(self, form: SetPasswordForm) -> HttpResponse:
         person = cast(Person, form.user)
-        person.password_way = PasswordWay.LINK if passwords.has_joined(person) else PasswordWay.FIRST
+        person.password_way = self.way if passwords.has_joined(person) else PasswordWay.FIRST
         response = super().form_valid(form)
         password_limits.remember_browser(response, person)
         sign_ins.describe_session(self.request)
         return response
+
+
+class NewPassword(Join):
+    """Link in an e-mail for a forgotten password."""
+
+    way = PasswordWay.MAIL
+    token_generator = passwords.mail_token_generator
 
 
 def _show_password_notice(request: HttpRequest) -> None:
@@ -113,9 +131,76 @@ def change_password(request: Request) -> HttpResponse:
     return response
 
 
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
 def forgotten_password(request: HttpRequest) -> HttpResponse:
-    """Explain how to get a link: this instance sends no e-mail."""
-    return render(request, "registration/forgotten_password.html", {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400})
+    """Let a job send a link. The response does not depend on whether the account exists, nor does its time.
+
+    An instance without e-mail explains how to get a link.
+    """
+    form = ForgottenPasswordForm(request.POST or None)
+    context = {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400, "form": form, "sends": bool(settings.EMAIL_HOST)}
+    if request.method == "POST" and settings.EMAIL_HOST:
+        if "\x00" in request.POST.get("username", ""):
+            raise BadRequest("Remove the NUL character.")
+        if not form.is_valid():
+            return render(request, "registration/forgotten_password.html", context, status=400)
+        if not password_limits.count_link_request(request):
+            return locked_out(request)
+        try:
+            jobs.write_password_links.delay(mail.find_accounts(form.cleaned_data["username"]))
+        except jobs.BROKER_ERRORS:
+            return render(request, "registration/forgotten_password.html", context | {"failed": True}, status=503)
+        context["requested"] = True
+    return render(request, "registration/forgotten_password.html", context)
+
+
+@act
+def change_address(request: Request) -> HttpResponse:
+    """Change the person's e-mail address, and tell the old one."""
+    form = AddressForm(request, request.POST)
+    if not form.is_valid():
+        return _account(request, address_form=form, status=400)
+    with transaction.atomic():
+        person = workflow.lock_account(request.user)
+        old, person.email = person.email, form.cleaned_data["email"]
+        person.save(update_fields=["email"])
+        if old and old != person.email:
+            text = "The e-mail address of your account was changed. If it was not you, ask the operator of this site."
+            mail.write(person, MessageKind.ADDRESS, "E-mail address changed", text, address=old)
+    messages.success(request, "E-mail address saved.")
+    return redirect("account")
+
+
+@act
+def choose_mail(request: Request) -> HttpResponse:
+    form = MailForm(request.POST)
+    if not form.is_valid():
+        return _account(request, mail_form=form, status=400)
+    mail.choose(request.user, form.unwanted)
+    messages.success(request, "Choice saved.")
+    return redirect("account")
+
+
+@page
+def own_messages(request: Request) -> HttpResponse:
+    shown = paginate(request, access.messages_of(request.user), 50)
+    return render(request, "annotation/messages.html", {"page": shown, "site": settings.SITE_URL})
+
+
+@csrf_exempt  # mail programs send this form themselves (RFC 8058); the link is signed
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def unsubscribe(request: HttpRequest, token: str) -> HttpResponse:
+    """Ask (GET), then send the person no more e-mail of this group (POST). Needs no sign-in, only the link."""
+    found = mail.read_opt_out(token)
+    if found is None:
+        raise Http404("No such link.")
+    person, group = found
+    if request.method == "POST":
+        mail.choose(person, {*mail.find_unwanted(person), group})
+    context = {"group": group.label, "done": request.method == "POST"}
+    return render(request, "registration/unsubscribe.html", context)
 
 
 @never_cache
@@ -207,6 +292,9 @@ def _account(request: Request, status: int = 200, **context: Any) -> HttpRespons
         (event.at, WAYS[event.payload["way"]]) for event in passwords.changes_by_others(request.user.pk)
     ]
     context.setdefault("token_form", TokenForm())
+    context.setdefault("address_form", AddressForm(request))
+    context.setdefault("mail_form", MailForm(unwanted=mail.find_unwanted(request.user)))
+    context["sends"] = bool(settings.EMAIL_HOST)
     context.setdefault("phrase_form", PhraseForm())
     context["phrases"] = access.phrases_of(request.user)
     context["tokens"] = access.tokens_of(request.user).order_by("revoked_at", "-created_at")

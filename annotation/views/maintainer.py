@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
@@ -12,7 +13,8 @@ from django.urls import reverse
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from annotation import access, chain_checks, parked, progress, training, workflow
+from annotation import access, chain_checks, mail, parked, progress, reminders, training, workflow
+from annotation.formats.printable import counted
 from annotation.forms import InvitationForm, MemberForm
 from annotation.models import Event, Membership, Person, Submission, Trajectory
 from annotation.models.states import FINAL, State, state_of
@@ -178,7 +180,9 @@ def add_person(request: Request, pk: int) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return _people(request, found, member_form=form, status=400)
-    member = workflow.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
+    with transaction.atomic():
+        member = workflow.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
+        mail.write_invitation(member.person, member.role, found.pk)
     messages.success(request, f"{member.person} joined as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
@@ -194,7 +198,8 @@ def invite(request: Request, pk: int) -> HttpResponse:
     with transaction.atomic():
         person = form.invite()
         workflow.add_member(request.user, found, person, form.cleaned_data["role"])
-    return _people(request, found, invited=person, link=_join_link(request, person))
+        mail.write_invitation(person, form.cleaned_data["role"], found.pk)
+    return _people(request, found, invited=person, link=_join_link(request, person), mailed=mail.can_mail(person))
 
 
 @act
@@ -207,7 +212,27 @@ def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
         raise workflow.Conflict("This person was erased and cannot take part again.")
     if not passwords.may_create_link(request.user, person):
         raise workflow.Conflict(f"{person} has already joined. Ask an operator to create a link for a new password.")
-    return _people(request, found, invited=person, link=_join_link(request, person))
+    link, again = _join_link(request, person), not passwords.has_joined(person)
+    if again:
+        mail.write_invitation(person)
+    return _people(request, found, invited=person, link=link, mailed=again and mail.can_mail(person))
+
+
+@act
+def remind(request: Request, pk: int) -> HttpResponse:
+    """Remind the annotators or the adjudicators by e-mail of everything that waits for them."""
+    found = access.submission_for(request.user, pk, Role.MAINTAINER)
+    if not settings.EMAIL_HOST:
+        raise workflow.Conflict("This site sends no e-mail. Remind people yourself; their addresses are on this page.")
+    role = Role.ADJUDICATOR if request.POST.get("role") == Role.ADJUDICATOR else Role.ANNOTATOR
+    members = found.memberships.filter(role=role, deactivated_at__isnull=True).select_related("person")
+    written, others = reminders.remind_members(members.order_by("pk"))
+    said = f"{counted(written, 'person', 'people')} reminded."
+    if others:
+        said += f" Not reminded: {others}. They have no work or no e-mail address, were active or reminded in the last"
+        said += " day, or do not want reminders."
+    messages.success(request, said)
+    return redirect("submission", pk)
 
 
 @act

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.conf import settings as django_settings
 from django.contrib import messages
 from django.db.models import F, Subquery
 from django.http import HttpResponse
@@ -50,6 +51,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
         "reports": found.open_reports(),
         "known_answers": training.load_items(pk).count() if found.practice else 0,
         "may_upload": access.may_create_submissions(request.user),
+        "sends": bool(django_settings.EMAIL_HOST),
     }
     return render(request, "annotation/submission.html", context)
 

@@ -29,7 +29,14 @@ from annotation.workflow.annotating import (
     was_in_draw,
 )
 from annotation.workflow.discussing import answer_question, ask_question, delete_comment, write_comment
-from annotation.workflow.erasing import LastMaintainer, NamedInTexts, erase, find_named_places, find_solely_maintained
+from annotation.workflow.erasing import (
+    LastMaintainer,
+    NamedInTexts,
+    erase,
+    find_named_places,
+    find_solely_maintained,
+    lock_account,
+)
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,

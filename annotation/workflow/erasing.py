@@ -24,7 +24,9 @@ from annotation.models import (
     Event,
     FlagAnswer,
     KeyPoint,
+    MailOptOut,
     Membership,
+    Message,
     Person,
     Phrase,
     Question,
@@ -56,9 +58,9 @@ def erase(
 ) -> Person:
     """Delete a person's identity permanently; ``actor`` is the person, an instance maintainer, or None for a command.
 
-    Deletes names, e-mail address, password, rights, tokens, drafts, phrases, sessions and sign-in records. Labels and
-    other texts stay under the pseudonyms. Event chains, exports and bundles of frozen submissions do not change.
-    Reserved work returns to the queues. Raises NamedInTexts if texts that stay name the person (unless
+    Deletes names, e-mail address, password, rights, tokens, drafts, phrases, messages, sessions and sign-in records.
+    Labels and other texts stay under the pseudonyms. Event chains, exports and bundles of frozen submissions do not
+    change. Reserved work returns to the queues. Raises NamedInTexts if texts that stay name the person (unless
     ``accept_texts``), and LastMaintainer if open submissions would have no maintainer (unless
     ``accept_unmaintained``).
     """
@@ -179,6 +181,8 @@ def _forget_traces(person: Person) -> None:
     ApiToken.objects.filter(person=person).delete()
     Draft.objects.filter(author=person).delete()
     Phrase.objects.filter(person=person).delete()
+    Message.objects.filter(person=person).delete()
+    MailOptOut.objects.filter(person=person).delete()
     for field in references().values():
         if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
             _clear_file_names(referring(field, person))

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
-from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.tokens import PasswordResetTokenGenerator, default_token_generator
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 
 from annotation import sign_ins
 from annotation.models import ApiToken, Event, Membership, Person, Submission
@@ -79,6 +82,21 @@ def create_link_token(actor: Person, person: Person) -> str:
             for submission, member in _open_parts(person):
                 append(submission, "password_link_created", actor=actor, member=member)
     return default_token_generator.make_token(person)
+
+
+class MailTokenGenerator(PasswordResetTokenGenerator):
+    """Tokens of links in e-mail: their use is recorded as `PasswordWay.MAIL`."""
+
+    key_salt = "annotation.workflow.passwords.MailTokenGenerator"
+
+
+mail_token_generator = MailTokenGenerator()
+
+
+def create_mail_path(person: Person) -> str:
+    """Return the path of a link for the person's own mailbox: an invitation, or a new password if they have joined."""
+    name, tokens = ("new-password", mail_token_generator) if has_joined(person) else ("join", default_token_generator)
+    return reverse(name, args=[urlsafe_base64_encode(force_bytes(person.pk)), tokens.make_token(person)])
 
 
 def _record_change(person: Person) -> None:

@@ -100,14 +100,16 @@ def test_line_of_a_long_address_is_cut(client, lines):
     assert len(lines()[0][3]) == 1000
 
 
-@pytest.mark.parametrize("path", ["/join/MQ/d9c-0123", "/join/MQ/d9c-0123/", "/join/MQ/d9c-0123/more"])
+@pytest.mark.django_db
+@pytest.mark.parametrize("start", ["/join/MQ/", "/new-password/MQ/", "/unsubscribe/"])
+@pytest.mark.parametrize("rest", ["d9c-0123", "d9c-0123/", "d9c-0123/more"])
 @pytest.mark.parametrize("redirected", [True, False])
-def test_secret_of_a_link_for_a_password_is_in_no_line(client, caplog, settings, path, redirected):
+def test_secret_of_a_link_in_a_message_is_in_no_line(client, caplog, settings, start, rest, redirected):
     caplog.set_level(logging.INFO)
     settings.SECURE_SSL_REDIRECT = redirected
-    client.get(path)
+    client.get(start + rest)
     written = [OneLineFormatter().format(record) for record in caplog.records]
-    assert any("GET /join/MQ/... " in line for line in written)
+    assert any(f"GET {start}... " in line for line in written)
     assert not any("d9c" in line for line in written)
 
 

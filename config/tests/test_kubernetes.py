@@ -13,7 +13,8 @@ FOLDER = settings.BASE_DIR / "config"
 ITEMS = yaml.safe_load((FOLDER / "kubernetes" / "webverdict.yaml").read_text())["items"]
 COMPOSE = yaml.safe_load((settings.BASE_DIR / "docker-compose.yml").read_text())["services"]
 PODS = {item["metadata"]["name"]: item["spec"]["template"]["spec"] for item in ITEMS if "template" in item["spec"]}
-OF_THE_STORES = {"postgres", "redis", "store"}  # the cluster's own, or managed ones
+# PostgreSQL, Redis and the store are the cluster's own or managed ones. So are their backups.
+NOT_HERE = {"postgres", "redis", "store", "backup"}
 VERSION = "1.32"
 
 
@@ -33,7 +34,7 @@ def words(command):
 
 
 def test_the_same_services_run_with_the_same_commands_and_limits():
-    assert set(PODS) == set(COMPOSE) - OF_THE_STORES
+    assert set(PODS) == set(COMPOSE) - NOT_HERE
     for name, pod in PODS.items():
         (container,) = pod["containers"]
         service = COMPOSE[name]
@@ -59,13 +60,14 @@ def names_in(file):
     return set(re.findall(r"^([A-Z0-9_]+)=", (FOLDER / "kubernetes" / file).read_text(), re.MULTILINE))
 
 
-def test_the_settings_exist_and_only_the_judge_worker_has_the_keys_of_models():
+def test_the_settings_exist_and_only_one_worker_has_the_keys_of_models_and_one_the_password_of_the_mail_server():
     known = (settings.BASE_DIR / "docs" / "reference" / "settings.md").read_text()
-    given = names_in("settings.env") | names_in("secrets.env.example")
+    given = names_in("settings.env") | names_in("secrets.env.example") | names_in("mail.env.example")
     assert {"SECRET_KEY", "DATABASE_URL", "REDIS_URL", "ALLOWED_HOSTS", "BEHIND_PROXY"} <= given
     assert [name for name in sorted(given) if f"`{name}`" not in known] == []
     keyed = [name for name, pod in PODS.items() if "webverdict-judge-keys" in str(pod)]
     assert keyed == ["judge-worker"]
+    assert [name for name, pod in PODS.items() if "webverdict-mail'" in str(pod)] == ["mail-worker"]
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on the PATH")
@@ -81,6 +83,6 @@ def test_kustomize_renders_every_manifest(tmp_path):
     made = list(yaml.safe_load_all(done.stdout))
     for item in made:
         kubernetes_validate.validate(item, VERSION, strict=True)
-    assert len(made) == len(ITEMS) + 4  # two maps of settings and two secrets
+    assert len(made) == len(ITEMS) + 5  # two maps of settings and three secrets
     # Changed settings restart the pods, since the names of maps have a digest.
     assert "webverdict-settings-" in str(made)

@@ -64,6 +64,8 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
         ("LEASE_MINUTES", "-5", "LEASE_MINUTES must be a whole number of at least 1, not '-5'."),
         ("LEASE_MINUTES", "0", "LEASE_MINUTES must be a whole number of at least 1, not '0'."),
         ("ADJUDICATION_MINUTES", "0", "ADJUDICATION_MINUTES must be a whole number of at least 1, not '0'."),
+        ("EMAIL_HOST", "mail.example", "SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail."),
+        ("EMAIL_HOST_PASSWORD_FILE", "/", "The e-mail password file / cannot be read: Is a directory."),
         ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
     ],
 )
@@ -87,12 +89,17 @@ def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_
 # What docker-compose.yml decides itself, since its containers need exactly this.
 DECIDED_BY_COMPOSE = {
     *("DATABASE_URL", "REDIS_URL", "S3_BUCKET", "S3_ENDPOINT_URL", "S3_REGION"),  # its own services
-    *("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "BEHIND_PROXY"),  # its own proxy
+    *("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "BEHIND_PROXY", "SITE_URL"),  # its own proxy
     "WEBVERDICT_DATA",  # a folder of the image
     "INSECURE_HTTP",  # the proxy ends HTTPS
 }
-APPLICATION = ["migrate", "web", "worker", "judge-worker", "beat"]
-ONE_SERVICE_ONLY = {name: ["judge-worker"] for name in ("ANCHOR_FILE", "ANCHOR_WEBHOOK", "ANCHOR_TIME_STAMP")}
+APPLICATION = ["migrate", "web", "worker", "judge-worker", "mail-worker", "beat"]
+MAIL = ("PORT", "USE_TLS", "USE_SSL", "HOST_USER", "HOST_PASSWORD", "HOST_PASSWORD_FILE", "TIMEOUT")
+ONE_SERVICE_ONLY = {
+    **{name: ["judge-worker"] for name in ("ANCHOR_FILE", "ANCHOR_WEBHOOK", "ANCHOR_TIME_STAMP")},
+    **{f"EMAIL_{name}": ["mail-worker"] for name in MAIL},
+    "DEFAULT_FROM_EMAIL": ["mail-worker"],
+}
 
 
 def test_compose_passes_every_documented_variable_to_the_application():

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
-from annotation.models import Person, Submission
+from annotation.models import Message, Person, Submission
 from judges import jobs, run_table, runs
 from judges.models import JudgeRun
 from judges.scorer import Score
@@ -61,3 +63,31 @@ def test_a_run_whose_last_worker_died_before_it_could_end_it_ends_all_the_same(
     jobs.resume_runs()
     run.refresh_from_db()
     assert run.state == "finished"
+
+
+@pytest.mark.parametrize("how", ["stopped", "finished"])
+@pytest.mark.parametrize(("minutes", "count"), [(1, 0), (4, 1)])
+def test_starter_of_a_long_run_is_told_of_its_end_once(
+    run: JudgeRun, people: dict[str, Person], how: str, minutes: int, count: int
+) -> None:
+    JudgeRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(minutes=minutes))
+    for _ in range(2):
+        if how == "stopped":
+            leases.stop_run(run.pk, "http://secret.example does not answer.", "An endpoint cannot be used.")
+            continue
+        if leases.has_free_items(run.pk):
+            settle(run)
+            settle(run)
+        leases.finish_run(run.pk)
+
+    told = Message.objects.filter(subject=f"Judge run {how}")
+    assert [message.person for message in told] == [people["mira"]] * count
+    assert not Message.objects.filter(text__contains="secret").exists()
+    assert {message.link for message in told} <= {reverse("judge-run", args=[run.pk])}
+
+
+def test_run_of_a_command_tells_nobody(run: JudgeRun) -> None:
+    JudgeRun.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(hours=1), created_by=None)
+    leases.stop_run(run.pk, "Stopped.", "Stopped.")
+
+    assert not Message.objects.exists()

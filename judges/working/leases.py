@@ -16,9 +16,11 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
+from django.urls import reverse
 from django.utils import timezone
 
-from annotation import clock
+from annotation import clock, mail
+from annotation.models import MessageKind
 from annotation.models.events import append, digest, instant
 from annotation.workflow.guards import lock_submission
 from judges.models import JudgeRun, Judgment, RunItem
@@ -192,6 +194,7 @@ def stop_run(run: int, reason: str, recorded: str) -> None:
         row = _lock_run(run)
         if JudgeRun.objects.filter(ACTIVE, pk=run).update(stopped=make_storable(reason)[:500]):
             append(row.submission, "judge_run_stopped", run=run, judge=str(row.judge), reason=recorded)
+            _write_end(row, "stopped")
 
 
 def finish_run(run: int) -> bool:
@@ -219,7 +222,15 @@ def finish_run(run: int) -> bool:
         if not count_outcomes(run).items() <= said.items():  # failed items were retried and have ended since
             said = build_end_payload(row)
         append(row.submission, "judge_run_finished", **said)
+        _write_end(row, "finished")
     return True
+
+
+def _write_end(run: JudgeRun, how: str) -> None:
+    # The reason of a stop may name endpoints and files: it is only on the page.
+    text = f"Judge run {run.pk} of submission {run.submission_id} has {how}. Its page has the details."
+    link = reverse("judge-run", args=[run.pk])
+    mail.write_end_of_job(run.created_by, MessageKind.RUN, run.created_at, f"Judge run {how}", text, link)
 
 
 def _reopen_failed_items(run: JudgeRun) -> bool:
