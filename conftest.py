@@ -26,6 +26,7 @@ from tools.chromium import ChromiumMissingError, find_chromium
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 REPEATED = Path(__file__).parent / "config" / "tests" / "repeated_on_postgresql.txt"
 DATA = Path(tempfile.mkdtemp(prefix="webverdict-test-"))
+os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(DATA / "metrics")
 # The same for all processes of a run, another one for each run: people test at the same time on one server.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"pid{os.getpid()}")[:12]
 
@@ -71,8 +72,10 @@ def pytest_configure(config: pytest.Config) -> None:
     broker = settings.CELERY_BROKER_TRANSPORT_OPTIONS
     if settings.REDIS_URL:
         broker["global_keyprefix"] = f"webverdict-test-{RUN}:"
-        settings.CACHES["default"]["KEY_PREFIX"] = f"webverdict-test-{RUN}"
+        for cache in settings.CACHES.values():
+            cache["KEY_PREFIX"] = f"webverdict-test-{RUN}"
     else:
+        settings.CACHES["shared"]["LOCATION"] = DATA / "state"
         broker["folder"] = str(DATA / "broker")
 
 

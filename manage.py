@@ -21,7 +21,7 @@ def main() -> None:
     try:
         import_module(os.environ["DJANGO_SETTINGS_MODULE"])
     except ImproperlyConfigured as error:
-        sys.exit(f"The settings cannot be used: {error}")
+        sys.exit(_explain_settings(str(error), sys.argv[1:]))
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()
@@ -44,6 +44,14 @@ def main() -> None:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(f"The output could not be written: {error.strerror}.")
+
+
+def _explain_settings(faults: str, arguments: list[str]) -> int | str:
+    if arguments[:1] == ["doctor"]:
+        doctor = import_module("config.doctor")
+        print(doctor.report_settings(faults, to_json="--json" in arguments))  # noqa: T201
+        return 1
+    return f"The settings cannot be used:{' ' if faults.count(chr(10)) == 0 else chr(10)}{faults}"
 
 
 if __name__ == "__main__":

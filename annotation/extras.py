@@ -10,6 +10,7 @@ EXTRA_OF = {
     "psycopg": "server",
     "redis": "server",
     "storages": "s3",
+    "sentry_sdk": "sentry",
     "pyarrow": "parquet",
     "pypdfium2": "pdf",
     "webarena_verified": "webarena",

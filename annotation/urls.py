@@ -55,7 +55,6 @@ urlpatterns = [
     path("account/tokens/<int:pk>/revoke", account.revoke_token, name="revoke-token"),
     path("account/phrases", account.add_phrase, name="add-phrase"),
     path("account/phrases/<int:pk>/delete", account.delete_phrase, name="delete-phrase"),
-    path("operator", account.operator, name="operator"),
     path("guidelines", annotator.guidelines, name="guidelines"),
     path("work/<int:pk>", annotator.work, name="work"),
     path("work/<int:pk>/next", annotator.next_trajectory, name="next-trajectory"),

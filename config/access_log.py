@@ -1,4 +1,4 @@
-"""Log format with one line per record and the id of its request, and a log line at the end of each request."""
+"""Give each request an id, and write a log line at its end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import time
 import uuid
 from collections.abc import Callable
-from contextvars import ContextVar
 from urllib.parse import quote
 
 from django.conf import settings
@@ -15,15 +14,13 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.functional import SimpleLazyObject
 
 from config.client_address import client_address
+from config.log_formats import request_id
+from config.request_counts import count
 
 LONGEST_PATH = 1000  # characters: the system writes a line of up to 4096 bytes in one piece
-PROBES = ("/healthz", "/readyz")
-
-# The secret part of a link in an e-mail or an invitation. Django also logs the path of a rejected request.
-LINK = re.compile(r"(/(?:join/[^/\s]+|new-password/[^/\s]+|unsubscribe)/)\S+")
+PROBES = ("/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
-request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class AccessLog:
@@ -51,16 +48,22 @@ def _choose_id(request: HttpRequest) -> str:
 
 
 def _write_line(request: HttpRequest, status: int, started: float) -> None:
-    """Log the request without its query, which may contain a search text."""
+    """Count the request, and log it without its query, which may contain a search text."""
+    seconds = time.monotonic() - started
+    count(request, status, seconds)
+    fields = {
+        "client": quote(client_address(request), safe=":.")[:64] or "-",
+        "person": _find_person(request) or "-",
+        "method": quote(str(request.method)),
+        "path": quote(request.path)[:LONGEST_PATH],
+        "status": status,
+        "seconds": round(seconds, 3),
+    }
     log.log(
         logging.DEBUG if request.path_info in PROBES else logging.INFO,
         "client=%s person=%s %s %s %d %.3f s",
-        quote(client_address(request), safe=":.")[:64] or "-",
-        _find_person(request) or "-",
-        quote(str(request.method)),
-        quote(request.path)[:LONGEST_PATH],
-        status,
-        time.monotonic() - started,
+        *fields.values(),
+        extra={"fields": fields},
     )
 
 
@@ -69,17 +72,3 @@ def _find_person(request: HttpRequest) -> int | None:
     user = getattr(request, "user", None)
     loaded = getattr(request, "_cached_user", None) if isinstance(user, SimpleLazyObject) else user
     return loaded.pk if loaded else None
-
-
-class OneLineFormatter(logging.Formatter):
-    """Formatter that writes each record as one line. Line ends become ` | ` and control characters are escaped, so
-    that nobody can forge a line.
-
-    The secret of a link is removed. ``{request}`` is the id of the request that a record belongs to.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        record.request = f" request={number}" if (number := request_id.get()) else ""
-        line = " | ".join(super().format(record).splitlines())
-        line = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in line)
-        return LINK.sub(r"\1...", line)

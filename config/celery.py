@@ -6,6 +6,8 @@ from pathlib import Path
 
 from celery import Celery
 
+from config.heartbeats import WorkerHeartbeat
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 app = Celery("webverdict")
@@ -13,3 +15,4 @@ app = Celery("webverdict")
 sys.path[0] = str(Path(__file__).parents[1])
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(related_name="jobs")
+app.steps["worker"].add(WorkerHeartbeat)

@@ -21,6 +21,7 @@ COMMANDS = """\
 Without a command: serve WebVerdict on this machine, with demo data at the first start, until Ctrl-C.
 
   manage ...      run an administrative command on the data; `webverdict manage help` lists them
+  doctor ...      check this instance and its services; `webverdict doctor --help` lists the options
   verify BUNDLE   check an evidence bundle offline; `webverdict verify --help` lists the options
 """
 
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
     """Return the exit code: 0, 1 if something failed, 2 for wrong usage."""
     parser = argparse.ArgumentParser(
         prog="webverdict",
-        usage="webverdict [--data DIR] [--port PORT] [--no-browser] [manage ... | verify BUNDLE]",
+        usage="webverdict [--data DIR] [--port PORT] [--no-browser] [manage ... | doctor ... | verify BUNDLE]",
         description=COMMANDS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,16 +44,17 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     if options.command == "verify":
         return verifier.main(options.rest, str(VERIFIER), "webverdict verify")
-    if options.command not in (None, "manage"):
-        parser.error(f"there is no command {options.command!r}; the commands are manage and verify")
+    if options.command not in (None, "manage", "doctor"):
+        parser.error(f"there is no command {options.command!r}; the commands are manage, doctor and verify")
     try:
         use(options.data)
     except OSError as error:
         says = f"The data folder {options.data} cannot be written: {error.strerror}."
         print(f"{says} Choose another one: webverdict --data DIR", file=sys.stderr)  # noqa: T201
         return 1
-    if options.command == "manage":
-        sys.argv = ["webverdict manage", *options.rest]
+    if options.command is not None:
+        given = options.rest if options.command == "manage" else ["doctor", *options.rest]
+        sys.argv = ["webverdict manage", *given]
         import_module("manage").main()
         return 0
     return embedded.serve(options.port, again="webverdict --port ", ready=show if not options.no_browser else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import secrets
 import stat
 import sys
@@ -16,9 +17,25 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
+LEAST_TOKEN = 16  # characters
 
 # People wait for every answer of a web server, so it stops waiting for other servers sooner than a worker does.
 IN_WEB_SERVER = "config.wsgi" in sys.modules
+
+
+_faults: list[str] = []
+
+
+def add_fault(message: str) -> None:
+    """Record a fault of the environment. The settings go on, so that `raise_faults` reports all of them at once."""
+    _faults.append(message)
+
+
+def raise_faults() -> None:
+    """Raise ImproperlyConfigured with all recorded faults, one on each line, if there are any."""
+    faults, _faults[:] = "\n".join(_faults), []
+    if faults:
+        raise ImproperlyConfigured(faults)
 
 
 def text(name: str, default: str = "") -> str:
@@ -30,7 +47,7 @@ def flag(name: str) -> bool:
     """Return True for 1, true, yes, on; False for 0, false, no, off and if it is not set."""
     value = text(name).lower()
     if value not in TRUE | FALSE:
-        raise ImproperlyConfigured(f"{name} must be 1 or 0, not {value!r}.")
+        add_fault(f"{name} must be 1 or 0, not {value!r}.")
     return value in TRUE
 
 
@@ -38,7 +55,8 @@ def number(name: str, default: int, least: int = 0) -> int:
     """Return a whole number of at least ``least``."""
     value = text(name, str(default))
     if not value.isdecimal() or int(value) < least:
-        raise ImproperlyConfigured(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        add_fault(f"{name} must be a whole number of at least {least}, not {value!r}.")
+        return default
     return int(value)
 
 
@@ -46,8 +64,26 @@ def log_level(name: str) -> str:
     """Return a level that `logging` knows, in capitals; INFO if it is not set."""
     value = text(name, "INFO")
     if value.upper() not in logging.getLevelNamesMapping():
-        raise ImproperlyConfigured(f"{name} must be DEBUG, INFO, WARNING or ERROR, not {value!r}.")
+        add_fault(f"{name} must be DEBUG, INFO, WARNING or ERROR, not {value!r}.")
+        return "INFO"
     return value.upper()
+
+
+def choice(name: str, *known: str) -> str:
+    """Return one of the ``known`` values; the first if it is not set."""
+    value = text(name, known[0]).lower()
+    if value not in known:
+        add_fault(f"{name} must be {' or '.join(known)}, not {value!r}.")
+        return known[0]
+    return value
+
+
+def token(name: str) -> str:
+    """Return a secret that clients send as a bearer token, or "". Errors do not show it."""
+    value = text(name)
+    if value and not re.fullmatch(rf"[A-Za-z0-9._~+/=-]{{{LEAST_TOKEN},}}", value):
+        add_fault(f"{name} must be at least {LEAST_TOKEN} letters, digits or the characters ._~+/=-")
+    return value
 
 
 def words(name: str) -> list[str]:
@@ -64,7 +100,7 @@ def address(name: str) -> str:
     except ValueError:  # a port that is not a number
         useful = False
     if value and (not useful or not value.isascii() or not value.isprintable() or " " in value):
-        raise ImproperlyConfigured(f"{name} must be one address that begins with http:// or https://.")
+        add_fault(f"{name} must be one address that begins with http:// or https://.")
     return value
 
 
@@ -76,12 +112,12 @@ def endpoints(name: str) -> dict[str, str]:
         parts = urlsplit(address)
         # Pages show the address, so they would also show a key in it.
         if not key.isidentifier() or parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise ImproperlyConfigured(
+            add_fault(
                 f"{name} must be an address without a name and password, or name=address pairs separated "
                 f"by commas. The part for {key!r} is not."
             )
         if key in found:
-            raise ImproperlyConfigured(f"{name} has {key!r} twice.")
+            add_fault(f"{name} has {key!r} twice.")
         found[key] = address
     return found
 
@@ -109,7 +145,8 @@ def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:
     if secret := read_secret(file, "secret key"):
         return secret
     if kept_in is None:
-        raise ImproperlyConfigured("SECRET_KEY or SECRET_KEY_FILE must be set when DATABASE_URL is set.")
+        add_fault("SECRET_KEY or SECRET_KEY_FILE must be set when DATABASE_URL is set.")
+        return ""
     if not kept_in.exists():
         _write_secret_once(kept_in)
     return read_secret(str(kept_in), "secret key")
@@ -122,9 +159,10 @@ def read_secret(file: str, what: str) -> str:
     try:
         secret = Path(file).read_text(encoding="utf-8").strip()
     except OSError as error:
-        raise ImproperlyConfigured(f"The {what} file {file} cannot be read: {error.strerror}.") from None
+        add_fault(f"The {what} file {file} cannot be read: {error.strerror}.")
+        return ""
     if not secret:
-        raise ImproperlyConfigured(f"The {what} file {file} is empty.")
+        add_fault(f"The {what} file {file} is empty.")
     return secret
 
 

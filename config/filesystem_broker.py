@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from queue import Empty
@@ -93,6 +94,10 @@ class Channel(virtual.Channel):
 
     def _size(self, queue: str) -> int:
         return len(_list_names(self.folder / "queues" / queue))
+
+    def _delete(self, queue: str, *args: Any, **kwargs: Any) -> None:
+        for place in ("queues", "taken"):
+            shutil.rmtree(self.folder / place / queue, ignore_errors=True)
 
     def _purge(self, queue: str) -> int:
         names = _list_names(self.folder / "queues" / queue)

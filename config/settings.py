@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
-from django.core.exceptions import ImproperlyConfigured
 
 from annotation import extras
 from annotation.formats import scratch
-from config import database, environment
+from config import database, environment, versions
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -35,14 +35,18 @@ DATABASE_URL = environment.text("DATABASE_URL")
 REDIS_URL = environment.text("REDIS_URL")
 #: The bucket of images and uploads. It must exist and be private. Without it they are on the local disk.
 S3_BUCKET = environment.text("S3_BUCKET")
+#: The address (DSN) of Sentry or a compatible service, which gets errors without data of people. Needs the extra
+#: `sentry`, and a way to that address from every process.
+SENTRY_DSN = environment.address("SENTRY_DSN")
 PRODUCTION = bool(DATABASE_URL)
 for module, needed_by, needed in (
     ("psycopg", "DATABASE_URL", DATABASE_URL.startswith("postgres")),
     ("redis", "REDIS_URL", REDIS_URL),
     ("storages", "S3_BUCKET", S3_BUCKET),
+    ("sentry_sdk", "SENTRY_DSN", SENTRY_DSN),
 ):
     if needed and (missing := extras.explain_missing(module, needed_by)):
-        raise ImproperlyConfigured(missing)
+        environment.add_fault(missing)
 #: Serve plain HTTP: no redirect to HTTPS, no HSTS, cookies without `Secure`. For tests only.
 SECURE = PRODUCTION and not environment.flag("INSECURE_HTTP")
 #: Number of reverse proxies in front. With 0, WebVerdict ignores `X-Forwarded-Proto` and `X-Forwarded-For`, because
@@ -69,7 +73,7 @@ SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
 #: Host names that are served, separated by commas. Production requires it. The embedded profile also serves localhost.
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS")
 if PRODUCTION and not ALLOWED_HOSTS:
-    raise ImproperlyConfigured("ALLOWED_HOSTS must be set when DATABASE_URL is set.")
+    environment.add_fault("ALLOWED_HOSTS must be set when DATABASE_URL is set.")
 if not PRODUCTION:
     ALLOWED_HOSTS += ["localhost", "127.0.0.1", "[::1]"]
 #: Origins such as `https://review.example.org`, separated by commas. Needed if a proxy changes the header Host.
@@ -93,6 +97,7 @@ INSTALLED_APPS = [
     "annotation",
     "judges",
     "evaluations",
+    "config",  # for `manage.py doctor`
 ]
 if (BASE_DIR / "bench").is_dir():  # only in a checkout: the image does not contain it
     INSTALLED_APPS += ["bench"]  # for `manage.py bench`
@@ -100,6 +105,7 @@ if (BASE_DIR / "bench").is_dir():  # only in a checkout: the image does not cont
 MIDDLEWARE = [
     "config.access_log.AccessLog",
     "config.health.HealthMiddleware",  # early: probes use an address, without HTTPS and our host name
+    "config.metrics.MetricsMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "annotation.views.failures.LongAddresses",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -172,8 +178,17 @@ if REDIS_URL:
             "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1, "retry": None},  # seconds
         }
     }
+    CACHES["shared"] = CACHES["default"] | {"TIMEOUT": None}
 else:
-    CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+        # For `config.heartbeats`: all processes read and write it.
+        "shared": {
+            "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+            "LOCATION": DATA / "state",
+            "TIMEOUT": None,
+        },
+    }
 
 # --- Files ---------------------------------------------------------------------------------------------------
 
@@ -188,7 +203,7 @@ STORAGES: dict[str, Any] = {
     "default": {"BACKEND": "annotation.screenshots.AtomicFileSystemStorage"},
     "staticfiles": {"BACKEND": "config.static_files.HashedStaticFiles"},
 }
-if S3_BUCKET:
+if S3_BUCKET and find_spec("storages"):
     from config import s3
 
     STORAGES["default"] = {
@@ -302,7 +317,7 @@ EMAIL_USE_TLS = environment.flag("EMAIL_USE_TLS")
 #: Encrypt from the first byte, usually on port 465.
 EMAIL_USE_SSL = environment.flag("EMAIL_USE_SSL")
 if EMAIL_USE_TLS and EMAIL_USE_SSL:
-    raise ImproperlyConfigured("Set EMAIL_USE_TLS or EMAIL_USE_SSL, not both.")
+    environment.add_fault("Set EMAIL_USE_TLS or EMAIL_USE_SSL, not both.")
 #: Port of the mail server. 0: 465, 587 or 25, depending on the encryption.
 EMAIL_PORT = environment.number("EMAIL_PORT", 0) or (465 if EMAIL_USE_SSL else 587 if EMAIL_USE_TLS else 25)
 #: User name at the mail server, if it requires one.
@@ -318,7 +333,7 @@ EMAIL_TIMEOUT = environment.number("EMAIL_TIMEOUT", 15, least=1)
 #: The address of this site for links in e-mail, such as `https://review.example.org`. Required with `EMAIL_HOST`.
 SITE_URL = environment.address("SITE_URL").rstrip("/") or ("" if EMAIL_HOST else "http://127.0.0.1:8000")
 if not SITE_URL:
-    raise ImproperlyConfigured("SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail.")
+    environment.add_fault("SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail.")
 #: The sender of all e-mail. Default: `webverdict@` and the host of `SITE_URL`.
 DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL") or f"WebVerdict <webverdict@{urlsplit(SITE_URL).hostname}>"
 # Without a mail server, the embedded profile writes e-mail into the log of the worker.
@@ -432,13 +447,19 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {
-            "()": "config.access_log.OneLineFormatter",
+            "()": "config.log_formats.OneLineFormatter",
             "format": "{asctime} {levelname} {name}{request}: {message}",
             "style": "{",
         },
+        "json": {"()": "config.log_formats.JsonFormatter"},
     },
     "handlers": {
-        "stderr": {"class": "logging.StreamHandler", "formatter": "line", "stream": sys.stderr},
+        "stderr": {
+            "class": "logging.StreamHandler",
+            #: Format of the log: `line` for text, or `json` for one JSON object on each line.
+            "formatter": environment.choice("LOG_FORMAT", "line", "json"),
+            "stream": sys.stderr,
+        },
     },
     #: Least level that is logged: `DEBUG`, `INFO`, `WARNING` or `ERROR`. The log goes to stderr, one line for each
     #: record.
@@ -447,6 +468,7 @@ LOGGING = {
         # Django adds its own handlers to these; without this a record would be written twice.
         "django": {"handlers": [], "propagate": True},
         "django.server": {"handlers": [], "propagate": True},
+        "gunicorn.error": {"handlers": [], "propagate": True},  # its processes use our format once they have loaded it
     },
 }
 
@@ -491,3 +513,14 @@ ANCHOR_TIME_STAMP = environment.address("ANCHOR_TIME_STAMP")
 ANCHOR_WEBHOOK_NAME = environment.text("ANCHOR_WEBHOOK_NAME", "webhook")
 #: The name of the time stamp authority in evidence bundles.
 ANCHOR_TIME_STAMP_NAME = environment.text("ANCHOR_TIME_STAMP_NAME", "time stamp authority")
+
+# --- Monitoring ----------------------------------------------------------------------------------------------
+
+#: Token of `/metrics` (header `Authorization: Bearer`), at least 16 characters. Without it, the address does not exist.
+METRICS_TOKEN = environment.token("METRICS_TOKEN")
+
+environment.raise_faults()
+if SENTRY_DSN:
+    from config import error_reports
+
+    error_reports.start(SENTRY_DSN, versions.VERSION)

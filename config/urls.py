@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
+from config.operation import operator
 from evaluations.api.exporting import Nowhere
 
 urlpatterns = [
@@ -17,6 +18,7 @@ urlpatterns = [
     path("api/docs", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="api-docs"),
     re_path(r"^api/(?P<rest>.*)$", Nowhere.as_view(), name="api-elsewhere"),
     path("admin/", admin.site.urls),
+    path("operator", operator, name="operator"),
 ]
 
 handler400 = "annotation.views.failures.bad_request"

@@ -1,4 +1,4 @@
-"""Sign-in, account, own data and its erasure, the start page, and the operator's page."""
+"""Sign-in, account, own data and its erasure, and the start page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation import access, jobs, mail, parked, password_limits, privacy, sign_ins, store_checks, workflow
+from annotation import access, jobs, mail, parked, password_limits, privacy, sign_ins, workflow
 from annotation.account_forms import (
     AddressForm,
     ForgottenPasswordForm,
@@ -342,24 +342,3 @@ def _erasing(request: Request, problem: str = "", status: int = 200, wrong: str 
     context["alone"] = workflow.find_solely_maintained(request.user)
     context["texts"] = [each.describe(whole=False) for each in workflow.find_named_places(request.user)]
     return render(request, "annotation/erasing.html", context, status=status)
-
-
-# --- operation --------------------------------------------------------------------------------------------------------
-
-
-MOST_SHOWN = 200
-
-
-@page
-def operator(request: Request) -> HttpResponse:
-    access.require_superuser(request.user)
-    last = store_checks.find_last_finished()
-    problems = last.problems[:MOST_SHOWN] if last else []
-    places = store_checks.places_of([each["sha256"] for each in problems])
-    context = {
-        "last": last,
-        "running": store_checks.unfinished(),
-        "rows": [(each, places.get(each["sha256"], [])) for each in problems],
-        "more": max(len(last.problems) - MOST_SHOWN, 0) if last else 0,
-    }
-    return render(request, "annotation/operator.html", context)

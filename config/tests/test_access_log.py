@@ -10,7 +10,8 @@ from django.utils.functional import SimpleLazyObject
 
 from annotation.models import ApiToken
 from annotation.tests import testing
-from config.access_log import AccessLog, OneLineFormatter
+from config.access_log import AccessLog
+from config.log_formats import OneLineFormatter
 
 LINE = re.compile(r"client=(\S+) person=(\S+) (\S+) (\S+) (\d{3}) (\d+\.\d{3}) s")
 pytestmark = pytest.mark.django_db  # a response that is closed looks after the connections

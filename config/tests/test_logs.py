@@ -2,7 +2,7 @@
 
 import logging
 
-from config.access_log import OneLineFormatter
+from config.log_formats import OneLineFormatter
 
 
 def test_a_message_with_line_ends_and_a_traceback_stays_on_one_line():

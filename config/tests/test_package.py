@@ -159,7 +159,7 @@ def test_mistakes_are_told_in_one_line(run, tmp_path):
     code, says = run("serve")
     assert (code, says.splitlines()[-1]) == (
         2,
-        "webverdict: error: there is no command 'serve'; the commands are manage and verify",
+        "webverdict: error: there is no command 'serve'; the commands are manage, doctor and verify",
     )
     (tmp_path / "file").touch()
     remedy = "Choose another one: webverdict --data DIR\n"

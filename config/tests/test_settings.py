@@ -66,6 +66,8 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
         ("ADJUDICATION_MINUTES", "0", "ADJUDICATION_MINUTES must be a whole number of at least 1, not '0'."),
         ("EMAIL_HOST", "mail.example", "SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail."),
         ("EMAIL_HOST_PASSWORD_FILE", "/", "The e-mail password file / cannot be read: Is a directory."),
+        ("LOG_FORMAT", "xml", "LOG_FORMAT must be line or json, not 'xml'."),
+        ("METRICS_TOKEN", "sesame", "METRICS_TOKEN must be at least 16 letters, digits or the characters ._~+/=-"),
         ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
     ],
 )
@@ -78,6 +80,16 @@ def test_settings_name_the_values_that_a_variable_takes_when_it_has_another(tmp_
     )
 
     assert last_line(done) == f"django.core.exceptions.ImproperlyConfigured: {says}"
+
+
+def test_settings_name_all_faults_at_once(tmp_path):
+    faulty = {"LOG_LEVEL": "loud", "BEHIND_PROXY": "two", "JUDGE_ENDPOINTS": "gpu", "DATABASE_URL": "postgres://x@y/z"}
+    done = python(tmp_path, "manage.py", "check", **faulty)
+    assert done.returncode == 1
+    names = ("BEHIND_PROXY", "SECRET_KEY", "ALLOWED_HOSTS", "LOG_LEVEL", "JUDGE_ENDPOINTS")
+    lines = done.stderr.splitlines()
+    assert lines[0] == "The settings cannot be used:"
+    assert [line.split()[0] for line in lines[1:]] == list(names)
 
 
 def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_other_way_round():

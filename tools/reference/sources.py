@@ -38,7 +38,7 @@ def list_settings() -> Iterator[tuple[str, str, str, str]]:
     lines = file.read_text(encoding="utf-8").splitlines()
     calls = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.Call)]
     readers = [call for call in calls if ast.unparse(call.func).startswith("environment.") and call.args]
-    named = [call for call in readers if isinstance(call.args[0], ast.Constant)]
+    named = [call for call in readers if isinstance(call.args[0], ast.Constant) and str(call.args[0].value).isupper()]
     for call in sorted(named, key=lambda call: (call.lineno, call.col_offset)):
         name = ast.literal_eval(call.args[0])
         before = lines[: call.lineno - 1]
