@@ -59,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config.option, "output"):
         config.option.output = str(DATA / "browser")  # where pytest-playwright keeps traces; else in the checkout
     settings.DATA = DATA
+    settings.REQUIRE_MFA = "off"  # as in the embedded profile, for the operators of tests on PostgreSQL
     settings.STATIC_ROOT = DATA / "static"
     settings.MEDIA_ROOT = DATA / "images"
     settings.BROKER_FOLDER = DATA / "broker"

@@ -2,6 +2,9 @@
 
 from typing import Any, cast
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
@@ -37,3 +40,5 @@ class PersonAdmin(Kept, UserAdmin):
 
 
 admin.site.register([Benchmark, Agent], Kept)
+# An identity or a second factor entered by an operator would let them act as the person, and nothing would record it.
+admin.site.unregister([EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import LogEntry
 from django.db.models import Model, QuerySet
 
@@ -50,6 +51,7 @@ Entry = dict[str, Any]
 # Columns that refer to a person and have a function here, which leaves out data about other people.
 SAID_HERE = frozenset(
     [
+        "account.EmailAddress.user",  # this program writes none
         "admin.LogEntry.user",
         "annotation.Activity.person",
         "annotation.Adjudication.adjudicator",
@@ -75,6 +77,7 @@ SAID_HERE = frozenset(
         "annotation.Report.reporter",
         "annotation.Report.settled_by",
         "annotation.Upload.uploaded_by",
+        "mfa.Authenticator.user",  # whose column `data` has secrets
     ]
 )
 JSON = (str, int, float, bool, list, dict, type(None))  # types that JSON can represent
@@ -252,6 +255,9 @@ def _sign_ins(person: Person) -> Entry:
         "password_set_by_others": [
             {"at": instant(event.at), "way": event.payload["way"]} for event in changes_by_others(person.pk)
         ],
+        "second_factors": _rows(
+            Authenticator.objects.filter(user=person).order_by("pk"), "type", "created_at", "last_used_at"
+        ),
         "failed": [
             {"at": instant(row.attempt_time), "address": row.ip_address, "browser": row.user_agent}
             for row in sign_ins.attempts_of(person).order_by("attempt_time")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from axes.helpers import get_client_ip_address
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from django.conf import settings
 from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from annotation.models import Person
+from annotation.models import Person, SignIn
 
 KEPT = timedelta(days=1)  # of failed sign-ins, which lock an account for minutes
 USE_GRAIN = timedelta(minutes=10)  # each update is a write of the session
@@ -23,6 +25,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 BROWSERS = [("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari")]
 SYSTEMS = [("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows")]
 SYSTEMS += [("Mac OS", "macOS"), ("Linux", "Linux")]
+METHODS = {"socialaccount": "single sign-on", "totp": "app", "webauthn": "passkey", "recovery_codes": "recovery code"}
 RECORDS = (AccessAttempt, AccessFailureLog, AccessLog)  # with our settings, only the first is written
 
 
@@ -63,6 +66,27 @@ def describe_session(request: HttpRequest) -> None:
     request.session["signed_in_at"] = request.session["used_at"] = timezone.now().isoformat()
 
 
+def log_sign_in(request: HttpRequest, person: Person, records: Iterable[dict[str, Any]]) -> None:
+    """Store a sign-in; ``records`` are the steps that allauth recorded, in their order."""
+    steps = [METHODS.get(each.get("type") or each["method"], each["method"]) for each in records]
+    SignIn.objects.create(
+        person=person,
+        address=str(get_client_ip_address(request) or "")[:45],
+        device=device_of(request.META.get("HTTP_USER_AGENT", "")),
+        method=", ".join(steps),
+    )
+
+
+def logged_sign_ins() -> QuerySet[SignIn]:
+    """Return the stored sign-ins, the newest first."""
+    return SignIn.objects.order_by("-at", "-pk")
+
+
+def has_signed_in_since(request: HttpRequest, moment: datetime) -> bool:
+    signed_in_at = _time(request.session.get("signed_in_at"))
+    return signed_in_at is not None and signed_in_at >= moment
+
+
 def device_of(user_agent: str) -> str:
     """Return browser and system from the header, such as "Firefox on Linux"."""
     browser = next((name for mark, name in BROWSERS if mark in user_agent), "Unknown browser")
@@ -92,9 +116,10 @@ def sessions_of(person_pk: int | None) -> list[Session]:
     return [row for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == key]
 
 
-def end_sessions(person: Person) -> None:
+def end_sessions(person: Person, except_key: str | None = None) -> None:
     for session in sessions_of(person.pk):
-        session.delete()
+        if session.session_key != except_key:
+            session.delete()
 
 
 def admin_entries_about(person: Person) -> QuerySet[LogEntry]:
@@ -106,5 +131,7 @@ def admin_entries_about(person: Person) -> QuerySet[LogEntry]:
 def forget_sign_ins() -> int:
     """Delete expired sessions and old records of sign-ins; return the number of rows."""
     ended = Session.objects.filter(expire_date__lt=timezone.now()).delete()[0]
+    logged = timezone.now() - timedelta(days=settings.SIGN_IN_LOG_DAYS)
+    ended += SignIn.objects.filter(at__lt=logged).delete()[0]
     before = timezone.now() - KEPT
     return ended + sum(model.objects.filter(attempt_time__lt=before).delete()[0] for model in RECORDS)

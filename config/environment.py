@@ -43,9 +43,9 @@ def text(name: str, default: str = "") -> str:
     return os.environ.get(name, "").strip() or default
 
 
-def flag(name: str) -> bool:
-    """Return True for 1, true, yes, on; False for 0, false, no, off and if it is not set."""
-    value = text(name).lower()
+def flag(name: str, default: bool = False) -> bool:
+    """Return True for 1, true, yes, on; False for 0, false, no, off; ``default`` if it is not set."""
+    value = text(name, str(int(default))).lower()
     if value not in TRUE | FALSE:
         add_fault(f"{name} must be 1 or 0, not {value!r}.")
     return value in TRUE
@@ -60,6 +60,23 @@ def number(name: str, default: int, least: int = 0) -> int:
     return int(value)
 
 
+def choice(name: str, default: str, known: str) -> str:
+    """Return one of the words of ``known``."""
+    value, words = text(name, default).lower(), known.split()
+    if value not in words:
+        add_fault(f"{name} must be {' or '.join([', '.join(words[:-1]), words[-1]])}, not {value!r}.")
+        return default
+    return value
+
+
+def check_sign_in(issuer: str, client_id: str, client_secret: str, local_sign_in: bool) -> None:
+    """Refuse settings with which single sign-on cannot work, or nobody could sign in."""
+    if issuer and not (client_id and client_secret):
+        add_fault("OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set when OIDC_ISSUER is set.")
+    if not local_sign_in and not issuer:
+        add_fault("LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set: nobody could sign in.")
+
+
 def log_level(name: str) -> str:
     """Return a level that `logging` knows, in capitals; INFO if it is not set."""
     value = text(name, "INFO")
@@ -67,15 +84,6 @@ def log_level(name: str) -> str:
         add_fault(f"{name} must be DEBUG, INFO, WARNING or ERROR, not {value!r}.")
         return "INFO"
     return value.upper()
-
-
-def choice(name: str, *known: str) -> str:
-    """Return one of the ``known`` values; the first if it is not set."""
-    value = text(name, known[0]).lower()
-    if value not in known:
-        add_fault(f"{name} must be {' or '.join(known)}, not {value!r}.")
-        return known[0]
-    return value
 
 
 def token(name: str) -> str:
@@ -101,6 +109,17 @@ def address(name: str) -> str:
         useful = False
     if value and (not useful or not value.isascii() or not value.isprintable() or " " in value):
         add_fault(f"{name} must be one address that begins with http:// or https://.")
+    return value
+
+
+def issuer(name: str) -> str:
+    """Return an address of at most 191 characters without query, with HTTPS unless it is on this machine, or ""."""
+    value = address(name)
+    parts = urlsplit(value)
+    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if value and ((parts.scheme != "https" and not local) or parts.query or parts.fragment or len(value) > 191):
+        add_fault(f"{name} must begin with https:// and have at most 191 characters and no query.")
+        return ""
     return value
 
 
@@ -142,8 +161,8 @@ def secret_key(given: str, file: str, *, kept_in: Path | None) -> str:
     """Return the key that signs sessions: `given`, else the content of `file`, else one created once in `kept_in`."""
     if given:
         return given
-    if secret := read_secret(file, "secret key"):
-        return secret
+    if file:
+        return read_secret(file, "secret key")
     if kept_in is None:
         add_fault("SECRET_KEY or SECRET_KEY_FILE must be set when DATABASE_URL is set.")
         return ""
@@ -158,12 +177,18 @@ def read_secret(file: str, what: str) -> str:
         return ""
     try:
         secret = Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        add_fault(f"The {what} file {file} cannot be read: {error.strerror}.")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        add_fault(f"The {what} file {file} cannot be read: {reason}.")
         return ""
     if not secret:
         add_fault(f"The {what} file {file} is empty.")
     return secret
+
+
+def secret(given: str, file: str) -> str:
+    """Return `given`, else the content of `file`, else ""."""
+    return given or read_secret(file, "secret")
 
 
 def _write_secret_once(file: Path) -> None:

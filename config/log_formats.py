@@ -11,8 +11,8 @@ from typing import Any
 
 from celery import current_task
 
-# The secret part of a link for setting a password. Django also logs the path of a rejected request.
-LINK = re.compile(r"(/(?:join/[^/\s]+|new-password/[^/\s]+|unsubscribe)/)\S+")
+# The secret part of a link that signs in, sets a password or stops mail. Django logs paths of rejected requests, too.
+LINK = re.compile(r"(/(?:join/[^/\s]+|new-password/[^/\s]+|unsubscribe|sign-in/once)/)\S+")
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 

@@ -8,17 +8,15 @@ DATABASE_URL selects the production profile: required values have no defaults, a
 from __future__ import annotations
 
 import sys
-from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from csp.constants import NONE, SELF
-
 from annotation import extras
 from annotation.formats import scratch
 from config import database, environment, versions
+from config.fixed_settings import *  # noqa: F403
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -94,6 +92,11 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "axes",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
     "annotation",
     "judges",
     "evaluations",
@@ -116,6 +119,8 @@ MIDDLEWARE = [
     "config.authentication.SignInBeforeFiles",
     "annotation.sign_ins.SessionUseMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "annotation.views.second_factor.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -240,38 +245,37 @@ AUTH_USER_MODEL = "annotation.Person"
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
-AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
-    "django.contrib.auth.backends.ModelBackend",
-]
-PASSWORD_HASHERS = [
-    "config.authentication.PasswordHasher",
-    "django.contrib.auth.hashers.PBKDF2PasswordHasher",  # of earlier versions: replaced when the person signs in
-]
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "annotation.workflow.passwords.PersonalPassword"},
-    {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
-        "OPTIONS": {"min_length": 10},
-    },
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
-]
 
-# Few failures lock a pair of name and address. Many lock a name or an address, except in browsers that the person has
-# used before. So the failures of a stranger lock out neither the person nor other people behind the same address.
-AXES_HANDLER = "annotation.password_limits.PasswordLimitHandler"
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_LOCKOUT_CALLABLE = "annotation.views.account.locked_out"
-AXES_FAILURE_LIMIT = 10
-AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_RESET_ON_SUCCESS = True
-AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused attempt checks no password, so it does not count
-AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # times and addresses of successful sign-ins are not needed
-AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
-# Failures are stored with the fields of their form, except these.
-AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "email", "old_password", "new_password1", "new_password2"]
+#: The issuer of an OpenID Connect provider, exactly as its discovery document names it, such as
+#: `https://login.example.org`. It turns on single sign-on. Register `https://SITE/sign-in/provider/callback` there as
+#: the redirect address.
+OIDC_ISSUER = environment.issuer("OIDC_ISSUER")
+#: The client that the provider registered for this instance. Required with `OIDC_ISSUER`.
+OIDC_CLIENT_ID = environment.text("OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = environment.secret(
+    #: The secret of the client.
+    environment.text("OIDC_CLIENT_SECRET"),
+    #: A file that contains the secret of the client, for example a Docker secret.
+    environment.text("OIDC_CLIENT_SECRET_FILE"),
+)
+#: The name of the provider on the sign-in button.
+OIDC_NAME = environment.text("OIDC_NAME", "single sign-on")
+#: The claim with the groups of a person: a list of names.
+OIDC_GROUPS_CLAIM = environment.text("OIDC_GROUPS_CLAIM", "groups")
+#: Members of this group are operators (superusers), other people are not. It is applied at each sign-in at the
+#: provider. People in a mapped group need no invitation. Without a group, operators are as set here.
+OIDC_OPERATOR_GROUP = environment.text("OIDC_OPERATOR_GROUP")
+#: Members of this group are maintainers of the instance, other people are not, as with `OIDC_OPERATOR_GROUP`.
+OIDC_MAINTAINER_GROUP = environment.text("OIDC_MAINTAINER_GROUP")
+#: With 0, nobody signs in or joins with a password. An operator can still sign in with the link that `sign_in_link`
+#: prints. Needs `OIDC_ISSUER`.
+LOCAL_SIGN_IN = environment.flag("LOCAL_SIGN_IN", default=True)
+environment.check_sign_in(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, LOCAL_SIGN_IN)
+#: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
+SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
+#: Who must have a second factor: `operators`, `maintainers` (and operators) or `off`. Everybody may have one. The
+#: embedded profile has `off` by default.
+REQUIRE_MFA = environment.choice("REQUIRE_MFA", "operators" if PRODUCTION else "off", "off operators maintainers")
 
 # --- Security ------------------------------------------------------------------------------------------------
 
@@ -292,20 +296,6 @@ X_FRAME_OPTIONS = "DENY"
 if BEHIND_PROXY:
     # Without a proxy that overwrites it, anybody could send this header.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [NONE],
-        "script-src": [SELF],
-        "style-src": [SELF],
-        "img-src": [SELF, "blob:", "data:"],
-        "connect-src": [SELF],
-        "font-src": [SELF],
-        "form-action": [SELF],
-        "frame-ancestors": [NONE],
-        "base-uri": [NONE],
-    },
-}
 
 # --- E-mail --------------------------------------------------------------------------------------------------
 
@@ -339,37 +329,6 @@ DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL") or f"WebVerdict <web
 # Without a mail server, the embedded profile writes e-mail into the log of the worker.
 backend = "smtp" if EMAIL_HOST else "dummy" if PRODUCTION else "console"
 EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
-
-# --- API -----------------------------------------------------------------------------------------------------
-
-REST_FRAMEWORK = {
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_AUTHENTICATION_CLASSES": [
-        "annotation.api_tokens.TokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
-    ],
-    "DEFAULT_PERMISSION_CLASSES": [
-        "rest_framework.permissions.IsAuthenticated",
-        "annotation.api_tokens.ScopePermission",
-    ],
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.PageNumberPagination",
-    "PAGE_SIZE": 50,
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "annotation.problem_details.handle",
-    "URL_FORMAT_OVERRIDE": None,  # ?format= is an unknown parameter like any other, rejected after the sign-in
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "WebVerdict",
-    "DESCRIPTION": "Upload submissions, follow their review, fetch final labels and exports.",
-    "VERSION": "1",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "DEFAULT_GENERATOR_CLASS": "annotation.api.base.CachedSchemaGenerator",
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-    # Several models have a kind: without a name here, the schema would number them.
-    "ENUM_NAME_OVERRIDES": {"ExpectationKind": "judges.models.Expectation.Kind"},
-}
 
 # --- Jobs ----------------------------------------------------------------------------------------------------
 
@@ -457,7 +416,7 @@ LOGGING = {
         "stderr": {
             "class": "logging.StreamHandler",
             #: Format of the log: `line` for text, or `json` for one JSON object on each line.
-            "formatter": environment.choice("LOG_FORMAT", "line", "json"),
+            "formatter": environment.choice("LOG_FORMAT", "line", "line json"),
             "stream": sys.stderr,
         },
     },

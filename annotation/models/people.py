@@ -129,6 +129,19 @@ class ApiToken(models.Model):
         return cls.objects.create(person=person, digest=cls.digest_of(token), **fields), token
 
 
+class SignIn(models.Model):
+    """A completed sign-in, for the person and the operators. Deleted after SIGN_IN_LOG_DAYS."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    at = models.DateTimeField(default=timezone.now, db_index=True)
+    address = models.CharField(max_length=45, blank=True)  # of IPv6, the first 64 bits
+    device = models.CharField(max_length=60)
+    method = models.CharField(max_length=80)  # such as "password, app"
+
+    def __str__(self) -> str:
+        return f"{self.person_id}: {self.at:%Y-%m-%d %H:%M}"
+
+
 def references() -> dict[str, Any]:
     """Return the columns that refer to a person by their names, such as ``judges.Judge.created_by``."""
     found: list[Any] = Person._meta.get_fields(include_hidden=True)

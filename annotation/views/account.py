@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
 from typing import Any, cast
 
 from axes.helpers import get_cool_off
@@ -11,19 +10,32 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
-from django.contrib.auth.views import LoginView, PasswordResetConfirmView
-from django.core.exceptions import BadRequest
+from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, LoginView, PasswordResetConfirmView
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.generic import TemplateView
 
-from annotation import access, jobs, mail, parked, password_limits, privacy, sign_ins, workflow
+from annotation import (
+    access,
+    jobs,
+    mail,
+    parked,
+    password_limits,
+    privacy,
+    sign_in_flow,
+    sign_ins,
+    single_sign_on,
+    workflow,
+)
 from annotation.account_forms import (
     AddressForm,
     ForgottenPasswordForm,
@@ -38,26 +50,53 @@ from annotation.views.answers import Request, act, act_from, is_scripted, page, 
 from annotation.work import START
 from annotation.workflow import passwords
 
+MOST_SIGN_INS = 10  # on the account page; *Download my data* has all
 MOST_PHRASES = 50  # of one person: a menu cannot show more
-TOLD = timedelta(days=14)  # longer than one sign-in, which may be that of the person who set the password
-WAYS = {
-    PasswordWay.LINK: "with a link that an operator created",
-    PasswordWay.MAIL: "with a link that was sent to your e-mail address",
-    PasswordWay.ADMINISTRATION: "by an operator in the administration",
-    PasswordWay.COMMAND: "by an operator on the server",
-}
 
 
 class SignIn(LoginView):
     template_name = "registration/sign_in.html"
     redirect_authenticated_user = True
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        _require_local_sign_in()
+        return super().post(request, *args, **kwargs)
+
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        response = super().form_valid(form)
-        password_limits.remember_browser(response, form.get_user())
-        sign_ins.describe_session(self.request)
-        _show_password_notice(self.request)
-        return response
+        return sign_in_flow.sign_in(self.request, form.get_user(), "password", self.get_success_url())
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | _ways_to_sign_in()
+
+
+@require_POST
+@never_cache
+def sign_in_at_provider(request: HttpRequest) -> HttpResponse:
+    _require_provider()
+    wanted = request.POST.get("next", "")
+    ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return single_sign_on.redirect_to_provider(request, wanted if ours else "")
+
+
+@require_safe
+@never_cache
+def provider_callback(request: HttpRequest) -> HttpResponse:
+    _require_provider()
+    if any("\x00" in value for value in request.GET.values()):
+        raise BadRequest("Remove the NUL character.")
+    return single_sign_on.complete(request)
+
+
+class SignInOnce(TemplateView):
+    """Sign-in of an operator with a link that the command `sign_in_link` printed."""
+
+    template_name = "registration/sign_in_once.html"
+
+    def post(self, request: HttpRequest, token: str) -> HttpResponse:
+        person = sign_in_flow.take_link(token)
+        if person is None:
+            return render(request, "registration/sign_in_once.html", {"used": True}, status=403)
+        return sign_in_flow.sign_in(request, person, "link")
 
 
 class Join(PasswordResetConfirmView):
@@ -66,16 +105,24 @@ class Join(PasswordResetConfirmView):
     way = PasswordWay.LINK
     template_name = "registration/join.html"
     success_url = reverse_lazy("start")
-    post_reset_login = True
-    post_reset_login_backend = "django.contrib.auth.backends.ModelBackend"
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        person = cast(Person, self.user)
+        if "provider" in request.POST and settings.OIDC_ISSUER and not passwords.has_joined(person):
+            token = request.session[INTERNAL_RESET_SESSION_TOKEN]
+            return single_sign_on.redirect_to_provider(request, invitation=[person.pk, token])
+        _require_local_sign_in()
+        return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = super().get_context_data(**kwargs) | _ways_to_sign_in()
+        return context | {"joining": self.validlink and not passwords.has_joined(cast(Person, self.user))}
 
     def form_valid(self, form: SetPasswordForm) -> HttpResponse:
         person = cast(Person, form.user)
         person.password_way = self.way if passwords.has_joined(person) else PasswordWay.FIRST
-        response = super().form_valid(form)
-        password_limits.remember_browser(response, person)
-        sign_ins.describe_session(self.request)
-        return response
+        response = cast(HttpResponseRedirect, super().form_valid(form))
+        return sign_in_flow.sign_in(self.request, person, "link", response.url)
 
 
 class NewPassword(Join):
@@ -85,12 +132,18 @@ class NewPassword(Join):
     token_generator = passwords.mail_token_generator
 
 
-def _show_password_notice(request: HttpRequest) -> None:
-    """Show a notice if another person has recently set the password, and could thus act as this person."""
-    for event in passwords.changes_by_others(cast(Person, request.user).pk).filter(at__gt=timezone.now() - TOLD):
-        when, how = f"{event.at:%Y-%m-%d %H:%M} UTC", WAYS[event.payload["way"]]
-        what_to_do = "If you did not ask for this, contact the maintainers of your submissions."
-        messages.warning(request, f"Your password was set {how} on {when}. {what_to_do}")
+def _ways_to_sign_in() -> dict[str, Any]:
+    return {"provider": settings.OIDC_ISSUER and settings.OIDC_NAME, "local": settings.LOCAL_SIGN_IN}
+
+
+def _require_provider() -> None:
+    if not settings.OIDC_ISSUER:
+        raise Http404("This instance has no single sign-on.")
+
+
+def _require_local_sign_in() -> None:
+    if not settings.LOCAL_SIGN_IN:
+        raise PermissionDenied("Passwords are switched off on this instance. Sign in at its provider.")
 
 
 def locked_out(request: HttpRequest, response: Any = None, credentials: Any = None) -> HttpResponse:
@@ -120,7 +173,17 @@ def account(request: Request) -> HttpResponse:
 
 
 @act
+def link_identity(request: Request) -> HttpResponse:
+    """Link the person's identity at the provider; the password proves that it is not somebody at an unlocked screen."""
+    _require_provider()
+    if not sign_in_flow.confirms_identity(request, request.POST.get("password", "")):
+        return _account(request, identity_problem="Wrong password. Nothing was linked.", status=400)
+    return single_sign_on.redirect_to_provider(request, link=request.user.pk)
+
+
+@act
 def change_password(request: Request) -> HttpResponse:
+    _require_local_sign_in()
     form = OwnPasswordForm(request, request.POST)
     if not form.is_valid():
         return _account(request, password_form=form, status=400)
@@ -287,9 +350,11 @@ def delete_phrase(request: Request, pk: int) -> HttpResponse:
 def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
     if "password_form" not in context:
         context["password_form"] = OwnPasswordForm(request)
+    context |= _ways_to_sign_in() | {"identity": single_sign_on.identity_of(request.user)}
     context["sessions"] = sign_ins.list_sessions(request)
+    context["sign_ins"] = sign_ins.logged_sign_ins().filter(person=request.user)[:MOST_SIGN_INS]
     context["password_changes"] = [
-        (event.at, WAYS[event.payload["way"]]) for event in passwords.changes_by_others(request.user.pk)
+        (event.at, sign_in_flow.WAYS[event.payload["way"]]) for event in passwords.changes_by_others(request.user.pk)
     ]
     context.setdefault("token_form", TokenForm())
     context.setdefault("address_form", AddressForm(request))
@@ -321,7 +386,7 @@ def erasing(request: Request) -> HttpResponse:
 @act_from("erasing")
 def erase(request: Request) -> HttpResponse:
     """Erase the person's own account; the password proves that it is not somebody at an unlocked screen."""
-    if not password_limits.confirms_password(request, request.POST.get("password", "")):
+    if not sign_in_flow.confirms_identity(request, request.POST.get("password", "")):
         return _erasing(request, "Wrong password. Nothing was erased.", 400)
     accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
     parked.submit_due()

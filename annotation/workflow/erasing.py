@@ -11,6 +11,9 @@ from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.db.models import Count, Max, QuerySet
@@ -30,6 +33,7 @@ from annotation.models import (
     Person,
     Phrase,
     Question,
+    SignIn,
 )
 from annotation.models.events import append
 from annotation.models.people import lock_with_operators, references, referring
@@ -178,6 +182,9 @@ def _forget_traces(person: Person) -> None:
     sign_ins.end_sessions(person)
     for model in sign_ins.RECORDS:
         sign_ins.attempts_of(person, model).delete()
+    for model in (SocialAccount, Authenticator, EmailAddress):
+        model.objects.filter(user=person).delete()
+    SignIn.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
     Draft.objects.filter(author=person).delete()
     Phrase.objects.filter(person=person).delete()

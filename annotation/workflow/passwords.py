@@ -107,8 +107,8 @@ def _record_change(person: Person) -> None:
         append(submission, "password_set", actor=actor, member=member, way=way)
 
 
-def record_account_change(actor: Person, person: Person, fields: Iterable[str]) -> None:
-    """Record in the chain of the instance that an operator changed fields of an account.
+def record_account_change(actor: Person | None, person: Person, fields: Iterable[str]) -> None:
+    """Record in the chain of the instance that an operator, or the provider (None), changed fields of an account.
 
     The values are left out, because an erasure could not remove them from the chain.
     """

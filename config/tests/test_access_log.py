@@ -102,7 +102,7 @@ def test_line_of_a_long_address_is_cut(client, lines):
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("start", ["/join/MQ/", "/new-password/MQ/", "/unsubscribe/"])
+@pytest.mark.parametrize("start", ["/join/MQ/", "/new-password/MQ/", "/unsubscribe/", "/sign-in/once/"])
 @pytest.mark.parametrize("rest", ["d9c-0123", "d9c-0123/", "d9c-0123/more"])
 @pytest.mark.parametrize("redirected", [True, False])
 def test_secret_of_a_link_in_a_message_is_in_no_line(client, caplog, settings, start, rest, redirected):

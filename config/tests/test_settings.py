@@ -68,6 +68,19 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
         ("EMAIL_HOST_PASSWORD_FILE", "/", "The e-mail password file / cannot be read: Is a directory."),
         ("LOG_FORMAT", "xml", "LOG_FORMAT must be line or json, not 'xml'."),
         ("METRICS_TOKEN", "sesame", "METRICS_TOKEN must be at least 16 letters, digits or the characters ._~+/=-"),
+        (
+            "OIDC_ISSUER",
+            "http://login.example.org",
+            "OIDC_ISSUER must begin with https:// and have at most 191 characters and no query.",
+        ),
+        (
+            "OIDC_ISSUER",
+            "https://login.example.org",
+            "OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set when OIDC_ISSUER is set.",
+        ),
+        ("OIDC_CLIENT_SECRET_FILE", "/nowhere", "The secret file /nowhere cannot be read: No such file or directory."),
+        ("LOCAL_SIGN_IN", "0", "LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set: nobody could sign in."),
+        ("REQUIRE_MFA", "all", "REQUIRE_MFA must be off, operators or maintainers, not 'all'."),
         ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
     ],
 )
