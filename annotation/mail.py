@@ -35,7 +35,7 @@ STORED = timedelta(days=180)
 LONG = timedelta(minutes=3)  # a person who starts a job of this length does not wait for its end
 MOST_LINKS, LINK_PERIOD = 3, timedelta(hours=1)  # for a new password, to one person
 MOST_ACCOUNTS = 5  # with the same e-mail address
-INTERRUPTED = "The worker stopped while it sent this. It may have been sent."
+INTERRUPTED = "The mail worker stopped while it was sending this message. It may have been sent."
 REQUESTED = (
     "Somebody asked for a new password for your account. If it was you, set it with the link below. It works once, for "
     "{days}. If it was not you, ignore this message: your password stays the same."
@@ -88,8 +88,13 @@ def find_accounts(typed: str) -> list[int]:
 
 
 def write_password_links(accounts: list[int]) -> None:
-    """Write the messages for a forgotten password. A person gets at most MOST_LINKS in LINK_PERIOD."""
+    """Write the messages for a forgotten password. A person gets at most MOST_LINKS in LINK_PERIOD.
+
+    People who sign in only at the provider get none: a password would pass by its second factor and its groups.
+    """
     for person in Person.objects.filter(pk__in=accounts):
+        if passwords.has_joined(person) and not person.has_usable_password():
+            continue
         lately = Message.objects.filter(person=person, created_at__gt=clock.now() - LINK_PERIOD)
         if lately.filter(kind__in=[MessageKind.PASSWORD, MessageKind.INVITATION]).count() < MOST_LINKS:
             if passwords.has_joined(person):
@@ -101,12 +106,14 @@ def write_password_links(accounts: list[int]) -> None:
 
 def write_invitation(person: Person, role: str = "", submission: int | None = None) -> None:
     """Write to a new member, with a link to set the password if they have none yet."""
-    where = f"You can now take part in submission {submission} as {role}." if role else "You were invited."
+    where = f"You can now take part in submission {submission}, as {role}."
+    if not role:
+        where = "You are invited to WebVerdict."
     if passwords.has_joined(person):
         write(person, MessageKind.INVITATION, "New submission on WebVerdict", where, reverse("home"))
         return
     days = counted(settings.PASSWORD_RESET_TIMEOUT // 86_400, "day")
-    text = f"{where} Set your password with the link. It works once, for {days}."
+    text = f"{where} Open the link to join. It works once, for {days}."
     write(person, MessageKind.INVITATION, "Invitation to WebVerdict", text)
 
 
@@ -227,12 +234,12 @@ def _describe(error: OSError, usable: bool) -> str:
 def _compose(message: Message) -> EmailMessage:
     person, host = message.person, urlsplit(settings.SITE_URL).hostname
     parts = [f"Hello {printable(person.username, 150)},", message.text, _find_link(message)]
-    parts.append(f"You also find this message at {settings.SITE_URL}{reverse('messages')}")
+    parts.append(f"This message is also at {settings.SITE_URL}{reverse('messages')}")
     headers = {"Message-ID": f"<{message.pk}@{host}>", "Auto-Submitted": "auto-generated"}
     group = GROUP_OF.get(MessageKind(message.kind))
     if group is not None:
         address = f"{settings.SITE_URL}{create_opt_out_path(person, group)}"
-        parts.append(f"Send me no more e-mail of this kind: {address}")
+        parts.append(f"To stop e-mail of this kind: {address}")
         headers |= {"List-Unsubscribe": f"<{address}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
     body = "\n\n".join(part for part in parts if part) + "\n"
     return EmailMessage(message.subject, body, to=[message.address or person.email], headers=headers)

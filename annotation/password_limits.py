@@ -41,7 +41,7 @@ class PasswordLimitHandler(AxesDatabaseHandler):
         lately = AccessAttempt.objects.filter(attempt_time__gt=get_cool_off_threshold(request))
         exceeded = (
             _failures(lately.filter(ip_address=request.axes_ip_address)) >= MOST_OF_ADDRESS  # type: ignore[attr-defined]
-            or _failures(lately.filter(username=name)) >= MOST_OF_ACCOUNT
+            or (name != LINK_REQUESTS and _failures(lately.filter(username=name)) >= MOST_OF_ACCOUNT)
         )
         return exceeded and not is_known_browser(request, name)
 

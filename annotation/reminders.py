@@ -61,8 +61,8 @@ def remind(person: Person, by_hand: bool = False) -> bool:
     ignored = sent.filter(created_at__gt=last_active) if last_active else sent
     if not lines or (not by_hand and ignored.count() >= MOST_REMINDERS):
         return False
-    text = "Work waits for you on WebVerdict:\n\n" + "\n".join(lines)
-    return mail.write(person, MessageKind.REMINDER, "Work waits for you", text, reverse("home"), _create_topic())
+    text = "Work is waiting for you on WebVerdict:\n\n" + "\n".join(lines)
+    return mail.write(person, MessageKind.REMINDER, "Work is waiting for you", text, reverse("home"), _create_topic())
 
 
 def _list_work(person: Person) -> list[str]:
@@ -129,8 +129,8 @@ def _write_disputes(person: Person, found: list[tuple[Submission, int, datetime]
     if seen is not None and (seen > now - AT_WORK or all(newest <= seen for *_, newest in found)):
         return
     lines = [_describe(submission, count) for submission, count, _ in found]
-    text = "Trajectories wait for an adjudicator:\n\n" + "\n".join(lines)
-    subject = "Trajectories wait for an adjudicator"
+    text = "Trajectories are waiting for an adjudicator:\n\n" + "\n".join(lines)
+    subject = "Trajectories are waiting for an adjudicator"
     mail.write(person, MessageKind.DISPUTES, subject, text, reverse("home"), _create_topic())
 
 

@@ -29,7 +29,8 @@ from django.http import HttpRequest
 
 from annotation import sign_ins
 from annotation.models import Person
-from annotation.workflow.passwords import record_account_change
+from annotation.models.people import lock_with_operators
+from annotation.workflow.passwords import record_account_change, revoke_tokens
 
 Type = Authenticator.Type
 SESSION_KEY = "second_factor"  # True in a session that has passed, or set up, a second factor
@@ -200,9 +201,16 @@ def renew_recovery_codes(person: Person) -> list[str]:
 
 
 def remove_factors(person: Person, recorded: bool = False) -> int:
-    """Delete all second factors of a person and return their number; ``recorded`` in the chain of the instance."""
+    """Delete all second factors of a person and return their number.
+
+    ``recorded``: an operator resets them, which the chain of the instance records. It also ends all sessions and
+    revokes all tokens, since a stolen device may have them.
+    """
     with transaction.atomic():
+        lock_with_operators(person)
         number: int = Authenticator.objects.filter(user=person).delete()[0]
         if number and recorded:
             record_account_change(None, person, ["second_factor"])
+            sign_ins.end_sessions(person)
+            revoke_tokens(person)
     return number

@@ -15,12 +15,11 @@ from allauth.account.internal.flows.login import (
 from allauth.account.models import Login
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
+from django.contrib.auth import login, logout
 from django.core.exceptions import PermissionDenied
 from django.core.signing import BadSignature, TimestampSigner
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from annotation import password_limits, second_factor, sign_ins
@@ -55,7 +54,7 @@ class AccountAdapter(DefaultAccountAdapter):
         login(request, user, BACKEND)
 
     def post_login(self, request: HttpRequest, user: Any, *, redirect_url: str | None, **kwargs: Any) -> HttpResponse:
-        response = redirect(redirect_url or settings.LOGIN_REDIRECT_URL)
+        response = HttpResponseRedirect(redirect_url or settings.LOGIN_REDIRECT_URL)  # not the name of a view
         password_limits.remember_browser(response, user)
         sign_ins.describe_session(request)
         records = get_authentication_records(request, user)
@@ -70,6 +69,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
 def sign_in(request: HttpRequest, person: Person, method: str, next_url: str = "") -> HttpResponse:
     """Sign a person in who has proved their identity by ``method``, and return the redirect to ``next_url``."""
+    if request.user.is_authenticated:  # that session may have ended with a new password, or be another person's
+        logout(request)
     clear_authentication_records(request)
     record_authentication(request, person, method)
     return cast(HttpResponse, perform_login(request, Login(user=person, redirect_url=next_url)))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import BoundedSemaphore
 from typing import Any, NoReturn
 
 from allauth.account.internal.flows.login import clear_authentication_records
@@ -26,7 +29,7 @@ from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from requests import RequestException
+from requests import RequestException, Timeout
 
 from annotation.models import Person
 from annotation.models.people import lock_with_operators
@@ -34,6 +37,9 @@ from annotation.openid_connect import Claims, Exchange, LimitedSession, Provider
 from annotation.workflow.passwords import has_joined, record_account_change
 
 logger = logging.getLogger(__name__)
+# A provider that does not answer must not occupy all threads of a web server.
+_exchanges = BoundedSemaphore(2)
+PATIENCE = 3.0  # seconds to wait for one of these
 LONGEST_NAME = 150  # characters of Person.username, first_name and last_name
 NO_ACCOUNT = (
     "No account here",
@@ -41,15 +47,18 @@ NO_ACCOUNT = (
 )
 TAKEN = (
     "This identity belongs to another account",
-    "Another account here is linked to the identity that you used at {name}. Nothing was changed. Use your own.",
+    (
+        "Another account here is linked to the identity that you used at {name}. Nothing was changed. Sign in there "
+        "with your own identity."
+    ),
 )
 USED = (
     "This invitation does not work any more",
     "It was used, or it is too old. Ask the maintainer who invited you for a new link.",
 )
-CLOSED = ("This account is closed", "An operator has closed your account. Ask them to open it again.")
-OTHER_SESSION = ("You are not signed in any more", "Nothing was linked. Sign in again, then repeat it.")
-SILENT = ("{name} does not answer", "Nothing was changed. Try again in a few minutes, or ask an operator.")
+CLOSED = ("This account is closed", "An operator has closed your account. Ask an operator to open it again.")
+OTHER_SESSION = ("You are not signed in any more", "Nothing was linked. Sign in, then link your identity again.")
+SILENT = ("No answer from {name}", "Nothing was changed. Try again in a few minutes, or ask an operator.")
 WRONG = ("The sign-in could not be verified", "The reply of {name} was not as expected. Start the sign-in again.")
 
 
@@ -106,7 +115,8 @@ def redirect_to_provider(request: HttpRequest, next_url: str = "", **purpose: An
     """
     provider = get_adapter().get_provider(request, settings.OIDC_ISSUER)
     try:
-        response = provider.redirect(request, process="login", next_url=next_url, data=purpose)
+        with _exchanging():
+            response = provider.redirect(request, process="login", next_url=next_url, data=purpose)
     except (OAuth2Error, RequestException) as error:
         return _fail(request, error)
     return render(request, "registration/to_provider.html", {"address": response["Location"]})
@@ -115,9 +125,20 @@ def redirect_to_provider(request: HttpRequest, next_url: str = "", **purpose: An
 def complete(request: HttpRequest) -> HttpResponse:
     """Answer the redirect with which the provider sends a browser back."""
     try:
-        return OAuth2CallbackView.adapter_view(Exchange(request, settings.OIDC_ISSUER))(request)
+        with _exchanging():
+            return OAuth2CallbackView.adapter_view(Exchange(request, settings.OIDC_ISSUER))(request)
     except (OAuth2Error, RequestException) as error:
         return _fail(request, error)
+
+
+@contextmanager
+def _exchanging() -> Iterator[None]:
+    if not _exchanges.acquire(timeout=PATIENCE):
+        raise Timeout("All exchanges with the provider wait for it.")
+    try:
+        yield
+    finally:
+        _exchanges.release()
 
 
 def identity_of(person: Person) -> SocialAccount | None:
@@ -144,7 +165,8 @@ def _find_person(request: HttpRequest, login: SocialLogin, purpose: dict[str, An
     """Return the account of an identity; link or create it if the purpose or the groups allow that."""
     if "link" in purpose or "invitation" in purpose:
         pk, token = purpose["invitation"] if "invitation" in purpose else (purpose["link"], None)
-        person = Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=pk)
+        # All operators at once, in the order of `apply_groups`, which locks them again.
+        person = next(each for each in lock_with_operators(Person.objects.get(pk=pk)) if each.pk == pk)
         if token is None and (not request.user.is_authenticated or request.user.pk != pk):
             refuse(request, OTHER_SESSION)
         if token is not None and (has_joined(person) or not default_token_generator.check_token(person, token)):

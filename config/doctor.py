@@ -159,7 +159,10 @@ def check_migrations() -> str:
         connection.close()
     if missing:
         names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing[:3])
-        raise Fault(f"{len(missing)} migrations are not applied: {names} ...", "Run: python manage.py migrate")
+        raise Fault(
+            f"Not applied: {names}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}",
+            "Run: python manage.py migrate",
+        )
     return "all applied"
 
 
@@ -203,7 +206,9 @@ def check_broker() -> str:
         remedy = "Check REDIS_URL, and that Redis runs and has memory."
         raise Fault(f"{type(error).__name__}: {error}", remedy) from error
     if received != {"sent": name}:
-        raise Fault("another message came back than was sent", "Give this instance a Redis database of its own.")
+        raise Fault(
+            "the message received is not the one that was sent", "Give this instance a Redis database of its own."
+        )
     return "a message was sent and received"
 
 
@@ -234,7 +239,7 @@ def check_store() -> str:
     except Exception as error:
         raise Fault(f"{type(error).__name__}: {error}", remedy) from error
     if read != content:
-        raise Fault("other bytes were read than were written", remedy)
+        raise Fault("the bytes that were read differ from those written", remedy)
     return "a file was written, read and deleted"
 
 
@@ -275,5 +280,8 @@ def check_connection(address: str, variable: str) -> str:
                 with ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname):
                     pass
     except OSError as error:
-        raise Fault(f"{parts.hostname}:{port}: {error}", f"Check {variable}, DNS, and the way outside.") from error
+        raise Fault(
+            f"{parts.hostname}:{port}: {error}",
+            f"Check {variable}, DNS, and that this process can connect to hosts outside.",
+        ) from error
     return f"{parts.hostname}:{port} accepts connections"

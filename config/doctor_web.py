@@ -58,10 +58,14 @@ def check_https(url: str) -> str:
         raise Skipped("this instance serves plain HTTP")
     hsts = _get(url, "/sign-in").headers.get("Strict-Transport-Security", "")
     if "max-age=" not in hsts:
-        raise Fault("Strict-Transport-Security is missing", "Remove INSECURE_HTTP, and keep it in the proxy.")
+        raise Fault(
+            "Strict-Transport-Security is missing", "Remove INSECURE_HTTP, and let the proxy pass this header on."
+        )
     plain = _get(url.replace("https://", "http://", 1), "/sign-in")
     if not plain.headers.get("Location", "").startswith("https://"):
-        raise Fault(f"plain HTTP answers {plain.status_code} and no redirect to HTTPS", "Redirect it in the proxy.")
+        raise Fault(
+            f"plain HTTP answers {plain.status_code} instead of a redirect to HTTPS", "Redirect it in the proxy."
+        )
     return hsts
 
 

@@ -74,7 +74,7 @@ def check_sign_in(issuer: str, client_id: str, client_secret: str, local_sign_in
     if issuer and not (client_id and client_secret):
         add_fault("OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set when OIDC_ISSUER is set.")
     if not local_sign_in and not issuer:
-        add_fault("LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set: nobody could sign in.")
+        add_fault("LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set. Otherwise nobody could sign in.")
 
 
 def log_level(name: str) -> str:

@@ -35,12 +35,16 @@ def count_leases() -> Counts:
 
 
 def count_decisions() -> Counts:
-    """Return the number of labels and of decided adjudications by kind and state of their submission."""
+    """Return the number of labels and of decided adjudications by kind and state of their submission.
+
+    Adjudications of open submissions are left out: whoever watches their number learns that their label was disputed.
+    """
     labels = _count_by_state(Label.objects.order_by(), "assignment__trajectory__submission")
-    decided = Adjudication.objects.filter(decided_at__isnull=False).order_by()
+    closed = Q(trajectory__submission__frozen_at__isnull=False) | Q(trajectory__submission__audited=True)
+    decided = Adjudication.objects.filter(closed, decided_at__isnull=False).order_by()
     decisions = _count_by_state(decided, "trajectory__submission")
     return {("label", *key): number for key, number in labels.items()} | {
-        ("adjudication", *key): number for key, number in decisions.items()
+        ("adjudication", *key): number for key, number in decisions.items() if key != ("open",)
     }
 
 

@@ -39,7 +39,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False  # a refused attempt checks no password, so it does not count
 AXES_VERBOSE = False
-AXES_DISABLE_ACCESS_LOG = True  # times and addresses of successful sign-ins are not needed
+AXES_DISABLE_ACCESS_LOG = True  # annotation.models.SignIn stores successful sign-ins
 AXES_CLIENT_IP_CALLABLE = "config.client_address.limited_address"
 # Failures are stored with the fields of their form, except these.
 AXES_SENSITIVE_PARAMETERS = [

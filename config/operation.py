@@ -97,7 +97,7 @@ def find_failed_jobs() -> list[FailedJob]:
     for delivery in deliveries.order_by("-finished_at")[:MOST_FAILED]:
         address = reverse("send", args=[delivery.submission_id])
         reason = delivery.problems[0].get("message", "")
-        found.append(FailedJob(_end(delivery), "files for sending", str(delivery.submission), reason, address))
+        found.append(FailedJob(_end(delivery), "delivery", str(delivery.submission), reason, address))
     runs = JudgeRun.objects.filter(~Q(stopped=""), finished_at=None, cancelled_at=None).select_related("judge")
     for run in runs.order_by("-pk")[:MOST_FAILED]:
         at = run.called_at or run.started_at or run.created_at

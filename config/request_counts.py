@@ -40,6 +40,29 @@ Path(FOLDER).mkdir(parents=True, exist_ok=True)
 os.environ["PROMETHEUS_MULTIPROC_DIR"] = FOLDER
 from prometheus_client import CollectorRegistry, Counter, Histogram  # noqa: E402 - see above
 
+# Requests that follow from disagreement, flags or draws are counted as those of a desk: nobody may learn of these.
+DESKS = frozenset(
+    [
+        "flag",
+        "adjudicate",
+        "draw",
+        "open-next",
+        "adjudication",
+        "open-adjudication",
+        "decide",
+        "adjudication-draft",
+        "answer-flags",
+        "leave-adjudication",
+        "put-off-adjudication",
+        "adjudicator-report",
+        "submission-draw",
+        "reopen-trajectory",
+        "trajectory",
+        "submit",
+        "draft",
+        "api-adjudications",
+    ]
+)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 
@@ -60,6 +83,7 @@ def count(request: HttpRequest, status: int, seconds: float) -> None:
     """Count a request. All labels have few values, so that nobody can fill the memory with invented ones."""
     match = request.resolver_match
     route = match.view_name if match else "static" if request.path.startswith(settings.STATIC_URL) else ""
+    route = "desk" if route in DESKS else route
     method = request.method if request.method in METHODS else "other"
     with suppress(OSError):  # a full disk
         REQUESTS.labels(route or "none", method, f"{status // 100}xx").inc()

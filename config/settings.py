@@ -262,8 +262,8 @@ OIDC_CLIENT_SECRET = environment.secret(
 OIDC_NAME = environment.text("OIDC_NAME", "single sign-on")
 #: The claim with the groups of a person: a list of names.
 OIDC_GROUPS_CLAIM = environment.text("OIDC_GROUPS_CLAIM", "groups")
-#: Members of this group are operators (superusers), other people are not. It is applied at each sign-in at the
-#: provider. People in a mapped group need no invitation. Without a group, operators are as set here.
+#: Only members of this group are operators (superusers). It is applied at each sign-in at the
+#: provider. People in a mapped group need no invitation. If it is not set, sign-ins do not change who is an operator.
 OIDC_OPERATOR_GROUP = environment.text("OIDC_OPERATOR_GROUP")
 #: Members of this group are maintainers of the instance, other people are not, as with `OIDC_OPERATOR_GROUP`.
 OIDC_MAINTAINER_GROUP = environment.text("OIDC_MAINTAINER_GROUP")
@@ -273,8 +273,8 @@ LOCAL_SIGN_IN = environment.flag("LOCAL_SIGN_IN", default=True)
 environment.check_sign_in(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, LOCAL_SIGN_IN)
 #: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
 SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
-#: Who must have a second factor: `operators`, `maintainers` (and operators) or `off`. Everybody may have one. The
-#: embedded profile has `off` by default.
+#: Who must have a second factor: `operators`, `maintainers` (of the instance, and operators) or `off`. Everybody can
+#: set one up. The embedded profile has `off` by default.
 REQUIRE_MFA = environment.choice("REQUIRE_MFA", "operators" if PRODUCTION else "off", "off operators maintainers")
 
 # --- Security ------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ EMAIL_TIMEOUT = environment.number("EMAIL_TIMEOUT", 15, least=1)
 #: The address of this site for links in e-mail, such as `https://review.example.org`. Required with `EMAIL_HOST`.
 SITE_URL = environment.address("SITE_URL").rstrip("/") or ("" if EMAIL_HOST else "http://127.0.0.1:8000")
 if not SITE_URL:
-    environment.add_fault("SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail.")
+    environment.add_fault("SITE_URL must be set when EMAIL_HOST is set: links in e-mail begin with it.")
 #: The sender of all e-mail. Default: `webverdict@` and the host of `SITE_URL`.
 DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL") or f"WebVerdict <webverdict@{urlsplit(SITE_URL).hostname}>"
 # Without a mail server, the embedded profile writes e-mail into the log of the worker.
@@ -368,6 +368,7 @@ CELERY_TASK_ROUTES = {
     "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
     # A slice of a judge run takes minutes, and people wait for a link to set a password.
     "annotation.jobs.send_messages": {"queue": "webverdict-mail"},
+    "annotation.jobs.write_password_links": {"queue": "webverdict-mail"},
 }
 CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

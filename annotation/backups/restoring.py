@@ -86,7 +86,7 @@ def _find_key(made: Manifest, passphrase: str) -> str:
     remedy = "Set SECRET_KEY to the key of the backup"
     if made.keys.sealed is not None:
         remedy += ": `restore` writes it to a new file with --passphrase-file and --write-key"
-    raise BackupError(f"The backup was made with another SECRET_KEY, which its signing key needs. {remedy}.")
+    raise BackupError(f"The backup was created with another SECRET_KEY, which its signing key needs. {remedy}.")
 
 
 def _has_own_key() -> bool:
@@ -122,12 +122,12 @@ def _check_backup(folder: Path, made: Manifest, *, partial: bool) -> set[str]:
     """Return the names of damaged and missing files, none unless ``partial``. A damaged dump is always refused."""
     dump = folder / snapshots.SNAPSHOTS / made.snapshot / DUMP
     if problem := stored_files.explain_file(dump, made.database.sha256, made.database.size):
-        raise BackupError(f"The dump {dump} is {problem}. Use another snapshot.")
+        raise BackupError(f"The dump {dump} is {problem}. Use another backup.")
     problems = dict(snapshots.find_bad_files(folder, made))
     if problems and not partial:
         shown = listing([f"{name} is {problem}" for name, problem in islice(problems.items(), SHOWN)])
         raise BackupError(
-            f"{counted(len(problems), 'file')} of the backup cannot be restored: {shown}. Use another snapshot, or "
+            f"{counted(len(problems), 'file')} of the backup cannot be restored: {shown}. Use another backup, or "
             "restore all others with --partial."
         )
     return set(problems)

@@ -175,7 +175,7 @@ def check(folder: Path) -> tuple[int, list[str]]:
             try:
                 made = manifest.read(path)
                 if keys.find_key(made, keys.own_keys()) is None:
-                    raise BackupError("It was made with another SECRET_KEY, so it cannot be verified.")
+                    raise BackupError("It was created with another SECRET_KEY, so it cannot be verified.")
             except (BackupError, OSError) as error:
                 problems.append(f"{path.name}: {error}")
                 continue

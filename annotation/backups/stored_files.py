@@ -59,9 +59,11 @@ def copy_to_backup(folder: Path, names: list[str]) -> Iterator[StoredFile | Lost
 
 def _copy_to_backup(folder: Path, name: str) -> StoredFile | LostFile:
     expected = name.rpartition("/")[2] if name.startswith("originals/") else None
-    if expected is not None and (path := object_path(folder, expected)).is_file():
-        return StoredFile(name=name, sha256=expected, size=path.stat().st_size)
     try:
+        if expected is not None and (path := object_path(folder, expected)).is_file():
+            size = path.stat().st_size
+            if size == default_storage.size(name):  # a truncated copy is replaced
+                return StoredFile(name=name, sha256=expected, size=size)
         source = default_storage.open(name, "rb")
     except FileNotFoundError:
         return LostFile(name=name, problem="missing")

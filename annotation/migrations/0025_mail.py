@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             name='MailOptOut',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('group', models.CharField(choices=[('reminders', 'Work that waits for me, if I was away for a day'), ('disputes', 'New trajectories for the adjudicator, at most once a day'), ('freezes', 'Submissions that are ready to freeze'), ('jobs', 'The end of imports and judge runs that took minutes')], max_length=20)),
+                ('group', models.CharField(choices=[('reminders', 'Work that is waiting for me after a day without activity'), ('disputes', 'New trajectories for the adjudicator, at most once a day'), ('freezes', 'Submissions that are ready to freeze'), ('jobs', 'Imports and judge runs that ended after three minutes or more')], max_length=20)),
                 ('person', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='mail_opt_outs', to=settings.AUTH_USER_MODEL)),
             ],
             options={

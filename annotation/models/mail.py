@@ -13,10 +13,10 @@ from annotation.models.reviews import person
 class MailGroup(models.TextChoices):
     """Messages that a person can do without; the label is the text of the choice."""
 
-    REMINDERS = "reminders", "Work that waits for me, if I was away for a day"
+    REMINDERS = "reminders", "Work that is waiting for me after a day without activity"
     DISPUTES = "disputes", "New trajectories for the adjudicator, at most once a day"
     FREEZES = "freezes", "Submissions that are ready to freeze"
-    JOBS = "jobs", "The end of imports and judge runs that took minutes"
+    JOBS = "jobs", "Imports and judge runs that ended after three minutes or more"
 
 
 class MessageKind(models.TextChoices):

@@ -320,7 +320,7 @@ def test_files_of_earlier_backups_replace_files_lost_since(folder: Path, submiss
 def test_folder_that_cannot_be_written_is_named(tmp_path: Path, submission: Submission) -> None:
     (tmp_path / "file").write_text("")
     assert "Not a directory" in refuse("backup", tmp_path / "file" / "backups")
-    assert "No backup was made" in refuse("backup", "/proc/backups")
+    assert "No backup was created" in refuse("backup", "/proc/backups")
 
 
 # --- deleting --------------------------------------------------------------------------------------------------------

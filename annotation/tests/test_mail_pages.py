@@ -165,9 +165,9 @@ def test_invited_person_gets_a_link_by_mail(mailbox: smtp.Mailbox, people: Peopl
     page = signed_in(people["mira"]).post(reverse("invite", args=[submission.pk]), INVITATION).content.decode()
     jobs.send_messages()
 
-    assert "gets a link by e-mail" in page
+    assert "gets an invitation by e-mail" in page
     assert mailbox.recipients == ["erin@people.example"]
-    assert f"submission {submission.pk} as annotator" in mailbox.text()
+    assert f"submission {submission.pk}, as annotator" in mailbox.text()
     assert "Careful Agent" not in mailbox.text()
     set_password(link_in(mailbox))
     assert Person.objects.get(username="erin").check_password(NEW)
@@ -242,7 +242,7 @@ def test_person_chooses_their_messages(mailbox: smtp.Mailbox, people: People) ->
 
 
 def test_link_of_a_reminder_stops_reminders_without_a_sign_in(mailbox: smtp.Mailbox, people: People) -> None:
-    mail.write(people["alice"], MessageKind.REMINDER, "Work waits for you", "2 items")
+    mail.write(people["alice"], MessageKind.REMINDER, "Work is waiting for you", "2 items")
     jobs.send_messages()
     [received] = mailbox.received
     assert received["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"

@@ -187,7 +187,7 @@ def test_dead_link_names_the_causes_and_who_makes_another(people: People, submis
 
     assert "does not work any more" in page
     assert "It was used, it is too old, or you have signed in since it was made." in page
-    assert "ask the operator of this site for a new link" in page
+    assert "get a new link" in page
     assert "ask the maintainer who invited you" in page
 
 

@@ -51,7 +51,7 @@ def test_person_with_waiting_work_is_reminded_once_a_day(people: People, submiss
         jobs.write_messages()
         later(timedelta(hours=13))
     assert told(people["alice"]) == [
-        f"Work waits for you on WebVerdict:\n\n- submission {submission.pk} (shops): 2 items"
+        f"Work is waiting for you on WebVerdict:\n\n- submission {submission.pk} (shops): 2 items"
     ]
 
     jobs.write_messages()
@@ -200,7 +200,7 @@ def test_adjudicator_gets_one_mail_a_day_about_new_disputes(
     for _ in range(2):
         jobs.write_messages()
     [text] = told(people["carol"], MessageKind.DISPUTES)
-    assert text == f"Trajectories wait for an adjudicator:\n\n- submission {submission.pk} (shops): 2 items"
+    assert text == f"Trajectories are waiting for an adjudicator:\n\n- submission {submission.pk} (shops): 2 items"
     assert told(people["carol"]) == []  # no reminder of the same day
     assert told(people["alice"], MessageKind.DISPUTES) == []
 

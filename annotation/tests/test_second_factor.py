@@ -234,6 +234,19 @@ def test_a_session_that_is_older_than_the_requirement_ends(client, people, setti
     assert not user_of(client).is_authenticated
 
 
+@pytest.mark.parametrize("name", ["second-factor", "activate-totp", "add-passkey", "renew-codes", "remove-factor"])
+@pytest.mark.parametrize("required", ["off", "maintainers"])
+def test_a_session_without_the_factor_changes_no_factor(client, people, settings, name, required):
+    set_up(Client(), "mira")
+    factors = list(Authenticator.objects.order_by("pk").values())
+    settings.REQUIRE_MFA = required
+    client.force_login(people["mira"])
+    answer = client.post(reverse(name), {"code": "123456"})
+    assert answer["Location"].startswith(reverse("sign-in"))
+    assert not user_of(client).is_authenticated
+    assert list(Authenticator.objects.order_by("pk").values()) == factors
+
+
 def test_a_person_who_must_have_a_factor_only_replaces_it(client, people, settings):
     settings.REQUIRE_MFA = "maintainers"
     set_up(client, "mira")

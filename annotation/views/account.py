@@ -51,6 +51,8 @@ from annotation.work import START
 from annotation.workflow import passwords
 
 MOST_SIGN_INS = 10  # on the account page; *Download my data* has all
+CHANGED = "The e-mail address of your account was changed. If you did not change it, contact the operator of this site."
+TOO_OLD = "Your sign-in is too old. Nothing was erased. Sign out, then sign in again."
 MOST_PHRASES = 50  # of one person: a menu cannot show more
 
 
@@ -143,7 +145,7 @@ def _require_provider() -> None:
 
 def _require_local_sign_in() -> None:
     if not settings.LOCAL_SIGN_IN:
-        raise PermissionDenied("Passwords are switched off on this instance. Sign in at its provider.")
+        raise PermissionDenied("Passwords are switched off on this site. Use single sign-on.")
 
 
 def locked_out(request: HttpRequest, response: Any = None, credentials: Any = None) -> HttpResponse:
@@ -201,6 +203,7 @@ def forgotten_password(request: HttpRequest) -> HttpResponse:
 
     An instance without e-mail explains how to get a link.
     """
+    _require_local_sign_in()
     form = ForgottenPasswordForm(request.POST or None)
     context = {"days": settings.PASSWORD_RESET_TIMEOUT // 86_400, "form": form, "sends": bool(settings.EMAIL_HOST)}
     if request.method == "POST" and settings.EMAIL_HOST:
@@ -229,8 +232,7 @@ def change_address(request: Request) -> HttpResponse:
         old, person.email = person.email, form.cleaned_data["email"]
         person.save(update_fields=["email"])
         if old and old != person.email:
-            text = "The e-mail address of your account was changed. If it was not you, ask the operator of this site."
-            mail.write(person, MessageKind.ADDRESS, "E-mail address changed", text, address=old)
+            mail.write(person, MessageKind.ADDRESS, "E-mail address changed", CHANGED, address=old)
     messages.success(request, "E-mail address saved.")
     return redirect("account")
 
@@ -387,7 +389,9 @@ def erasing(request: Request) -> HttpResponse:
 def erase(request: Request) -> HttpResponse:
     """Erase the person's own account; the password proves that it is not somebody at an unlocked screen."""
     if not sign_in_flow.confirms_identity(request, request.POST.get("password", "")):
-        return _erasing(request, "Wrong password. Nothing was erased.", 400)
+        return _erasing(
+            request, "Wrong password. Nothing was erased." if request.user.has_usable_password() else TOO_OLD, 400
+        )
     accepted = {name: request.POST.get(name) == "1" for name in ("accept_texts", "accept_unmaintained")}
     parked.submit_due()
     try:

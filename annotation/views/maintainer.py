@@ -223,7 +223,9 @@ def remind(request: Request, pk: int) -> HttpResponse:
     """Remind the annotators or the adjudicators by e-mail of everything that waits for them."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     if not settings.EMAIL_HOST:
-        raise workflow.Conflict("This site sends no e-mail. Remind people yourself; their addresses are on this page.")
+        raise workflow.Conflict(
+            "This site sends no e-mail. Remind people yourself; their addresses are on the page People."
+        )
     role = Role.ADJUDICATOR if request.POST.get("role") == Role.ADJUDICATOR else Role.ANNOTATOR
     members = found.memberships.filter(role=role, deactivated_at__isnull=True).select_related("person")
     written, others = reminders.remind_members(members.order_by("pk"))

@@ -27,6 +27,8 @@ from annotation.views.failures import forbidden
 WRONG = "Wrong code, or it was used before. Enter the code that the app shows now, or a recovery code."
 MINUTES = sign_in_flow.FRESH // timedelta(minutes=1)
 WRONG_KEY = "The passkey was not accepted. Try again with the one that you added here."
+# Pages on which a factor is set up, replaced or removed: only with the factor, if there is one.
+FACTOR_PAGES = frozenset(["second-factor", "activate-totp", "add-passkey", "renew-codes", "remove-factor"])
 # Pages that a person can use who still has to set up a factor.
 OPEN = frozenset(
     ["second-factor", "activate-totp", "add-passkey", "sign-in", "sign-out", "mfa_authenticate", "session"]
@@ -43,13 +45,14 @@ class SecondFactorMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *args: Any) -> HttpResponse | None:
-        person = request.user
-        if not person.is_authenticated or not second_factor.is_required(person):
+        person, match = request.user, request.resolver_match
+        if not person.is_authenticated or request.session.get(second_factor.SESSION_KEY):
             return None
-        if request.session.get(second_factor.SESSION_KEY):
-            return None
-        match = request.resolver_match
-        if match is not None and match.url_name in OPEN and not match.namespaces:
+        name = match.url_name if match is not None and not match.namespaces else ""
+        if name in FACTOR_PAGES and second_factor.has_factor(person):
+            logout(request)
+            return redirect_to_login(request.get_full_path())
+        if name in OPEN or not second_factor.is_required(person):
             return None
         if request.path_info.startswith("/api/"):
             return forbidden(request, PermissionError())
@@ -101,7 +104,9 @@ def factors(request: Request) -> HttpResponse:
 @_freshly
 def activate_totp(request: Request) -> HttpResponse:
     codes = second_factor.activate_totp(request, request.user, request.POST.get("code", ""))
-    return _factors(request, problem=WRONG, status=400) if codes is None else _factors(request, codes=codes)
+    if codes is None:
+        return _factors(request, problem="Wrong code. Enter the code that the app shows now.", status=400)
+    return _factors(request, codes=codes)
 
 
 @act
@@ -127,7 +132,7 @@ def renew_codes(request: Request) -> HttpResponse:
 def remove(request: Request) -> HttpResponse:
     second_factor.remove_factors(request.user)
     request.session.pop(second_factor.SESSION_KEY, None)
-    messages.success(request, "Second factor removed.")
+    messages.success(request, "All factors removed.")
     return redirect("second-factor")
 
 

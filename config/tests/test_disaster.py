@@ -71,5 +71,5 @@ def test_stopped_backup_says_so_and_leaves_nothing(tmp_path: Path) -> None:
         said = process.communicate(timeout=60)[1]
 
     assert process.returncode == 1
-    assert "No backup was made. It was interrupted." in said
+    assert "No backup was created. It was interrupted." in said
     assert list((backups / "snapshots").iterdir()) == []

@@ -19,6 +19,7 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
 
 from annotation import workflow
+from annotation.backups import last_backup, record_backup
 from annotation.models import Upload
 from annotation.tests import testing
 from config import figures, metrics, services
@@ -245,8 +246,11 @@ def test_requests_are_summed_over_processes_even_of_one_that_was_killed(tmp_path
         wait_until(lambda: count() == 40, "the requests of killed processes are counted too", 30)
 
 
-def test_last_backup_is_shown_once_there_is_such_a_function(tmp_path, monkeypatch):
+@pytest.mark.django_db
+def test_the_time_of_the_last_backup_is_shown():
     assert metrics.find_last_backup() is None
+    record_backup("20261127T140000Z", "0" * 64)
+    assert metrics.find_last_backup() == last_backup()
 
 
 def test_shared_cache_is_for_all_processes(tmp_path):

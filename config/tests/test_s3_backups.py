@@ -53,7 +53,7 @@ def test_store_that_is_gone_ends_a_backup_in_one_line(folder: Path, server: Any)
     before = last_backup()
     server.stop()
 
-    assert "No backup was made" in refuse("backup", folder)
+    assert "No backup was created" in refuse("backup", folder)
 
     assert len(list((folder / "snapshots").iterdir())) == 1
     assert last_backup() == before

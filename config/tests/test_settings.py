@@ -64,7 +64,7 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
         ("LEASE_MINUTES", "-5", "LEASE_MINUTES must be a whole number of at least 1, not '-5'."),
         ("LEASE_MINUTES", "0", "LEASE_MINUTES must be a whole number of at least 1, not '0'."),
         ("ADJUDICATION_MINUTES", "0", "ADJUDICATION_MINUTES must be a whole number of at least 1, not '0'."),
-        ("EMAIL_HOST", "mail.example", "SITE_URL must be set when EMAIL_HOST is set: it begins links in e-mail."),
+        ("EMAIL_HOST", "mail.example", "SITE_URL must be set when EMAIL_HOST is set: links in e-mail begin with it."),
         ("EMAIL_HOST_PASSWORD_FILE", "/", "The e-mail password file / cannot be read: Is a directory."),
         ("LOG_FORMAT", "xml", "LOG_FORMAT must be line or json, not 'xml'."),
         ("METRICS_TOKEN", "sesame", "METRICS_TOKEN must be at least 16 letters, digits or the characters ._~+/=-"),
@@ -79,7 +79,7 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
             "OIDC_CLIENT_ID and OIDC_CLIENT_SECRET must be set when OIDC_ISSUER is set.",
         ),
         ("OIDC_CLIENT_SECRET_FILE", "/nowhere", "The secret file /nowhere cannot be read: No such file or directory."),
-        ("LOCAL_SIGN_IN", "0", "LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set: nobody could sign in."),
+        ("LOCAL_SIGN_IN", "0", "LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set. Otherwise nobody could sign in."),
         ("REQUIRE_MFA", "all", "REQUIRE_MFA must be off, operators or maintainers, not 'all'."),
         ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
     ],
@@ -114,7 +114,7 @@ def test_every_variable_of_the_env_template_is_used_by_the_compose_file_and_the_
 # What docker-compose.yml decides itself, since its containers need exactly this.
 DECIDED_BY_COMPOSE = {
     *("DATABASE_URL", "REDIS_URL", "S3_BUCKET", "S3_ENDPOINT_URL", "S3_REGION"),  # its own services
-    *("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "BEHIND_PROXY", "SITE_URL"),  # its own proxy
+    *("ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS"),  # its own proxy
     "WEBVERDICT_DATA",  # a folder of the image
     "INSECURE_HTTP",  # the proxy ends HTTPS
 }

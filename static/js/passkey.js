@@ -17,7 +17,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
     } catch (error) {
       const refused = error instanceof DOMException;
       told.textContent = refused
-        ? "No passkey was used. Try again, or use another factor."
+        ? "The browser returned no passkey. Try again, or use another factor."
         : "This browser cannot use passkeys here. Use another factor.";
       return;
     }

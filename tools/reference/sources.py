@@ -54,7 +54,7 @@ def list_settings() -> Iterator[tuple[str, str, str, str]]:
 def _default_of(call: ast.Call) -> str:
     kind = ast.unparse(call.func).removeprefix("environment.")
     if kind == "flag":
-        return "off"
+        return "on" if any(keyword.arg == "default" for keyword in call.keywords) else "off"
     if kind == "log_level":
         return "INFO"
     if len(call.args) < 2:

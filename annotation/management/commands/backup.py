@@ -34,10 +34,13 @@ class Command(BaseCommand):
             help="add SECRET_KEY and its fallbacks, encrypted with the passphrase in this file",
         )
         parser.add_argument(
-            "--keep", type=int, metavar="NUMBER", help="then delete all but this number of backups, if nothing is lost"
+            "--keep",
+            type=int,
+            metavar="NUMBER",
+            help="then delete all but the newest NUMBER backups, unless stored files are damaged or missing",
         )
         parser.add_argument(
-            "--check", action="store_true", help="make no backup: read all backups in the folder and verify them"
+            "--check", action="store_true", help="create no backup: read all backups in the folder and verify them"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -52,7 +55,7 @@ class Command(BaseCommand):
                 raise CommandError(f"{counted(len(problems), 'problem')} in {counted(files, 'file')}.")
             self.stdout.write(f"{counted(files, 'file')} verified: no problems.")
             return
-        with backup_errors("No backup was made"):
+        with backup_errors("No backup was created"):
             made = snapshots.create(folder, keys.read_passphrase(options["passphrase_file"]))
         self._report(made)
         if keep is not None:
@@ -70,6 +73,6 @@ class Command(BaseCommand):
         show_lines(self, [f"{file.problem}: {file.name}" for file in made.lost])
         if made.lost:
             raise CommandError(
-                f"The backup lacks {counted(len(made.lost), 'stored file')} that the store does not have intact. Run "
+                f"The backup lacks {counted(len(made.lost), 'stored file')}, damaged or missing in the store. Run "
                 "`check_store`, and restore them from an earlier backup. Older backups were not deleted."
             )

@@ -11,7 +11,10 @@ from annotation.management.reports import find_account
 
 
 class Command(BaseCommand):
-    help = "Delete the second factors of a person who has lost them. The instance's chain records it."
+    help = (
+        "Delete the second factors of a person who has lost them, end their sessions and revoke their tokens. The "
+        "instance's chain records it."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="the person's user name")

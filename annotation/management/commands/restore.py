@@ -14,8 +14,8 @@ from annotation.management.reports import backup_errors, show_lines
 
 class Command(BaseCommand):
     help = (
-        "Restore a backup into an empty database and an empty store. Everything in the backup is verified before, and "
-        "the whole instance after it. Exit 1 if anything is wrong."
+        "Restore a backup into an empty database and an empty store. The backup is verified first, and "
+        "the whole instance afterwards. Exit 1 if anything is wrong."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,7 +25,7 @@ class Command(BaseCommand):
             "--passphrase-file",
             type=Path,
             metavar="FILE",
-            help="opens the secret key in the backup; the embedded profile takes it over",
+            help="decrypt the secret key in the backup with the passphrase in this file; the embedded profile uses it",
         )
         parser.add_argument(
             "--write-key", type=Path, metavar="FILE", help="restore nothing: write the secret key to this new file"

@@ -12,7 +12,7 @@ from annotation.models import Person
 
 
 class Command(BaseCommand):
-    help = "Print the path of a link that signs an operator in once, within 10 minutes, also if passwords are off."
+    help = "Print the path of a link that signs an operator in once, within 10 minutes, even if passwords are off."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username", help="an active operator (superuser)")
