@@ -174,7 +174,7 @@ def test_a_signal_to_make_alone_stops_everything(used_folder, number):
 @pytest.mark.skipif(not LINUX, reason="the processes are found in /proc, which is Linux")
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("worker", b"webverdict"), ("judge worker", b"webverdict-judges"), ("scheduler", b"beat")],
+    [("worker", b"webverdict,webverdict-mail"), ("judge worker", b"webverdict-judges"), ("scheduler", b"beat")],
 )
 def test_when_one_of_them_dies_the_rest_stops_and_its_log_is_shown(used_folder, name, word):
     log = used_folder / "var" / "log" / f"{name.replace(' ', '-')}.log"
