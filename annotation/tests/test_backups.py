@@ -96,6 +96,17 @@ def test_time_of_the_last_backup_is_recorded(folder: Path, submission: Submissio
     assert Event.objects.get(kind="backup_finished").payload["snapshot"] == snapshots.list_snapshots(folder)[0].name
 
 
+def test_next_backup_replaces_a_truncated_copy(folder: Path, submission: Submission) -> None:
+    run("backup", folder)
+    path = next(iter(objects_of(folder).values()))
+    content = path.read_bytes()
+    path.write_bytes(content[:-1])
+
+    run("backup", folder)
+    assert path.read_bytes() == content
+    run("backup", folder, "--check")
+
+
 def test_next_backup_copies_only_new_files(folder: Path, submission: Submission) -> None:
     run("backup", folder)
     before = {path: path.stat().st_ino for path in objects_of(folder).values()}

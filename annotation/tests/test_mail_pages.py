@@ -120,6 +120,33 @@ def test_requests_from_one_address_are_limited_and_lock_out_nobody(mailbox: smtp
     assert signed.status_code == 302
 
 
+def test_requests_of_strangers_do_not_turn_the_page_off_for_others(mailbox: smtp.Mailbox, people: People) -> None:
+    for number in range(6):
+        for _ in range(9):
+            assert ask(f"nobody{number}", address=f"203.0.113.{number}").status_code == 200
+
+    assert ask("alice", address="203.0.113.200").status_code == 200  # after 54 requests under the same name in the log
+
+
+def test_person_who_signs_in_only_at_the_provider_gets_no_link(mailbox: smtp.Mailbox, people: People) -> None:
+    alice = people["alice"]
+    alice.set_unusable_password()
+    alice.last_login = timezone.now()
+    alice.save()
+
+    assert ask("alice").status_code == 200
+    assert not Message.objects.exists()
+
+
+def test_without_local_passwords_there_is_no_page_for_forgotten_ones(
+    mailbox: smtp.Mailbox, people: People, settings: Any
+) -> None:
+    settings.LOCAL_SIGN_IN = False
+
+    assert ask("alice").status_code == 403
+    assert not Message.objects.exists()
+
+
 def test_person_gets_few_links_an_hour(mailbox: smtp.Mailbox, people: People) -> None:
     for number in range(6):
         ask("alice", address=f"203.0.113.{number}")

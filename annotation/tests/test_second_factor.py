@@ -282,7 +282,10 @@ def test_a_former_secret_key_still_opens_the_factor_and_a_lost_one_does_not(clie
 
 def test_the_command_deletes_a_lost_factor_and_records_it(client, people, capsys):
     set_up(client)
+    ApiToken.issue(people["alice"], "laptop", "read")
     call_command("reset_second_factor", "alice")
+    assert not user_of(client).is_authenticated
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
     assert sign_in(Client())["Location"] == reverse("account")
     assert Event.objects.get(kind="account_changed").payload == {
         "person": people["alice"].pk,

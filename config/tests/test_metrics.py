@@ -14,15 +14,18 @@ from django.conf import settings
 from django.core.cache import caches
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
+from django.urls import resolve
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from annotation import workflow
+from annotation import api_urls, workflow
+from annotation import urls as annotation_urls
 from annotation.backups import last_backup, record_backup
 from annotation.models import Upload
 from annotation.tests import testing
-from config import figures, metrics, services
+from config import figures, metrics, request_counts, services
 from config.tests.instance import Instance
 from config.tests.servers import free_port
 from config.tests.waiting import wait_until
@@ -168,10 +171,11 @@ def test_figures_of_an_open_submission_are_the_same_whatever_its_labels_say(tmp_
     seen = []
     for number, verdicts in enumerate(([1, 1, 1], [1, 0, 1], [0, 2, 1])):
         submission = testing.submission(tmp_path / str(number), trajectories=2, agent=f"Agent {number}")
-        testing.label_all(
-            testing.cast(submission), submission, {testing.task(n)["task_id"]: verdicts for n in range(2)}
-        )
+        people = testing.cast(submission)
+        testing.label_all(people, submission, {testing.task(n)["task_id"]: verdicts for n in range(2)})
         seen.append(load_figures()[:3])
+        testing.adjudicate_all(people["carol"], submission)
+        assert load_figures()[:3] == seen[-1]
         submission.audited = True  # takes no part any more
         submission.save()
     leases, trajectories, decisions = seen[0]
@@ -180,6 +184,25 @@ def test_figures_of_an_open_submission_are_the_same_whatever_its_labels_say(tmp_
     for other in seen[1:]:
         assert other[:2] == [leases, trajectories]
         assert other[2]["label", "open"] == 6
+
+
+def test_requests_of_adjudicators_are_counted_as_those_of_a_desk():
+    """Their number would tell that labels differ, were flagged or drawn."""
+    known = {pattern.name: str(pattern.pattern) for pattern in [*annotation_urls.urlpatterns, *api_urls.urlpatterns]}
+    assert known.keys() >= request_counts.DESKS
+    assert {name for name, path in known.items() if path.startswith("adjudicate/")} <= request_counts.DESKS
+    request = RequestFactory().post("/adjudicate/trajectories/1/decide")
+    request.resolver_match = resolve(request.path)
+    before = {sample.labels["route"]: sample.value for sample in samples_of_requests()}
+    request_counts.count(request, 302, 0.1)
+    after = {sample.labels["route"]: sample.value for sample in samples_of_requests()}
+    assert after["desk"] == before.get("desk", 0) + 1
+    assert "decide" not in after
+
+
+def samples_of_requests():
+    families = text_string_to_metric_families(generate_latest(request_counts._registry).decode())
+    return [each for family in families for each in family.samples if each.name == "webverdict_requests_total"]
 
 
 @pytest.mark.servers
