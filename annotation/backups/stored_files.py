@@ -62,7 +62,7 @@ def _copy_to_backup(folder: Path, name: str) -> StoredFile | LostFile:
     try:
         if expected is not None and (path := object_path(folder, expected)).is_file():
             size = path.stat().st_size
-            if size == default_storage.size(name):  # a truncated copy is replaced
+            if _is_complete(path, size, name, expected):
                 return StoredFile(name=name, sha256=expected, size=size)
         source = default_storage.open(name, "rb")
     except FileNotFoundError:
@@ -81,6 +81,14 @@ def _copy_to_backup(folder: Path, name: str) -> StoredFile | LostFile:
     finally:
         Path(temporary).unlink(missing_ok=True)
     return StoredFile(name=name, sha256=sha256, size=size)
+
+
+def _is_complete(path: Path, size: int, name: str, sha256: str) -> bool:
+    """Return whether a copy has the size of the stored file, or the right digest if the store has lost the file."""
+    try:
+        return size == default_storage.size(name)  # a truncated copy is replaced
+    except FileNotFoundError:
+        return not explain_file(path, sha256, size)
 
 
 def digest(stream: BinaryIO | File, write: Callable[[bytes], object] = lambda chunk: None) -> tuple[str, int]:

@@ -68,7 +68,7 @@ def test_a_browser_without_the_passkey_says_what_to_do(page, live_server, people
     session.send("WebAuthn.clearCredentials", {"authenticatorId": key})
     enter_password(page, live_server)
     page.get_by_role("button", name="Use passkey").click()
-    expect(page.get_by_role("status").filter(has_text="No passkey was used")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="The browser returned no passkey")).to_be_visible()
 
 
 def test_a_signed_answer_works_once_and_not_for_another_challenge(page, live_server, people, security_key):
