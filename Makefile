@@ -3,6 +3,7 @@
 # make test       every check and every test
 # make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
 # make sbom       dist/webverdict-sbom.json, the packages of requirements.txt (CycloneDX)
+# make audit      look the pinned packages up in a database of known vulnerabilities; needs the internet
 # make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 
@@ -10,7 +11,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run check test test-long bench demo-data requirements wheel sbom clean
+.PHONY: run check test test-long bench demo-data requirements wheel sbom audit clean
 .DEFAULT_GOAL := run
 
 run:
@@ -59,6 +60,10 @@ sbom:
 	@mkdir -p dist
 	@exec env PYTHONWARNINGS=ignore $(PY) -m cyclonedx_py requirements requirements.txt --pyproject pyproject.toml \
 		--output-reproducible --output-file dist/webverdict-sbom.json
+
+audit:
+	@config/install.sh test
+	@exec $(PY) -m tools.dependency_audit
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"

@@ -87,7 +87,7 @@ def is_known_browser(request: HttpRequest, name: str | None) -> bool:
 
 
 def _cookie(person: Person) -> str:
-    return f"known_{person.pk}"
+    return f"{settings.COOKIE_PREFIX}known_{person.pk}"
 
 
 def _signer(person: Person) -> TimestampSigner:

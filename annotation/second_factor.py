@@ -79,9 +79,13 @@ class CodeBackend(BaseBackend):
 
 def is_required(person: Person) -> bool:
     """Return whether the settings require a second factor of this person."""
-    if settings.REQUIRE_MFA == "off":
-        return False
-    return person.is_superuser or (settings.REQUIRE_MFA == "maintainers" and person.is_staff)
+    required = {
+        "off": False,
+        "operators": person.is_superuser,
+        "maintainers": person.is_superuser or person.is_staff,
+        "everybody": True,
+    }
+    return required[settings.REQUIRE_MFA]
 
 
 def has_factor(person: Person) -> bool:

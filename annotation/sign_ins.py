@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from axes.helpers import get_client_ip_address
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.conf import settings
 from django.contrib.admin.models import LogEntry
+from django.contrib.sessions.backends.base import SessionBase
 from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -43,6 +45,7 @@ class ListedSession:
     signed_in_at: datetime | None
     used_at: datetime | None
     is_this: bool
+    id: str  # not the key, with which anybody could use the session
 
 
 class SessionUseMiddleware:
@@ -58,12 +61,21 @@ class SessionUseMiddleware:
         used_at = _time(request.session.get("used_at"))
         if used_at is not None and timezone.now() - used_at > USE_GRAIN:
             request.session["used_at"] = timezone.now().isoformat()
+            _limit(request.session)
         return response
 
 
 def describe_session(request: HttpRequest) -> None:
     request.session["device"] = device_of(request.META.get("HTTP_USER_AGENT", ""))
     request.session["signed_in_at"] = request.session["used_at"] = timezone.now().isoformat()
+    _limit(request.session)
+
+
+def _limit(session: SessionBase) -> None:
+    """Let the session end without use for SESSION_IDLE_HOURS, and SESSION_DAYS after the sign-in in any case."""
+    idle = datetime.fromisoformat(session["used_at"]) + timedelta(hours=settings.SESSION_IDLE_HOURS)
+    longest = datetime.fromisoformat(session["signed_in_at"]) + timedelta(days=settings.SESSION_DAYS)
+    session.set_expiry(min(idle, longest))
 
 
 def log_sign_in(request: HttpRequest, person: Person, records: Iterable[dict[str, Any]]) -> None:
@@ -102,7 +114,8 @@ def list_sessions(request: HttpRequest) -> list[ListedSession]:
             held = row.get_decoded()
             times = _time(held.get("signed_in_at")), _time(held.get("used_at"))
             device = str(held.get("device", "Unknown device"))
-            listed.append(ListedSession(device, *times, row.session_key == request.session.session_key))
+            is_this = row.session_key == request.session.session_key
+            listed.append(ListedSession(device, *times, is_this, _public_id(row)))
     return sorted(listed, key=lambda each: (each.is_this, each.used_at or LONG_AGO), reverse=True)
 
 
@@ -114,6 +127,18 @@ def sessions_of(person_pk: int | None) -> list[Session]:
     """Return the sessions of a person. All are read: the person is encoded in the data of a session."""
     key = str(person_pk)
     return [row for row in Session.objects.iterator() if row.get_decoded().get("_auth_user_id") == key]
+
+
+def _public_id(row: Session) -> str:
+    return hashlib.sha256(row.session_key.encode()).hexdigest()
+
+
+def end_session(person: Person, public_id: str) -> bool:
+    """End the session of the person with this id of the account page; return False if there is none."""
+    found = [row for row in sessions_of(person.pk) if _public_id(row) == public_id]
+    for row in found:
+        row.delete()
+    return bool(found)
 
 
 def end_sessions(person: Person, except_key: str | None = None) -> None:

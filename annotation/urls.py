@@ -1,6 +1,5 @@
 """Addresses of the pages."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path, register_converter
 
 from annotation.screenshots import Rendition
@@ -41,7 +40,7 @@ urlpatterns = [
     path("sign-in/provider", account.sign_in_at_provider, name="provider-sign-in"),
     path("sign-in/provider/callback", account.provider_callback, name="provider-callback"),
     path("sign-in/once/<token>", account.SignInOnce.as_view(), name="sign-in-once"),
-    path("sign-out", LogoutView.as_view(), name="sign-out"),
+    path("sign-out", account.SignOut.as_view(), name="sign-out"),
     path("forgotten-password", account.forgotten_password, name="forgotten-password"),
     path("session", account.session, name="session"),
     path("join/<uidb64>/<token>", account.Join.as_view(), name="join"),
@@ -61,6 +60,7 @@ urlpatterns = [
     path("account/second-factor/codes", second_factor.renew_codes, name="renew-codes"),
     path("account/second-factor/remove", second_factor.remove, name="remove-factor"),
     path("account/identity", account.link_identity, name="link-identity"),
+    path("account/sessions/end", second_factor.end_session, name="end-session"),
     path("account/sign-out-everywhere", account.sign_out_everywhere, name="sign-out-everywhere"),
     path("account/tokens", account.make_token, name="make-token"),
     path("account/tokens/<int:pk>/revoke", account.revoke_token, name="revoke-token"),

@@ -18,8 +18,7 @@ PASSWORD_HASHERS = [
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "annotation.workflow.passwords.PersonalPassword"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
-    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "annotation.workflow.passwords.CommonPassword"},
 ]
 
 MFA_ADAPTER = "annotation.second_factor.MfaAdapter"
@@ -64,6 +63,7 @@ CONTENT_SECURITY_POLICY = {
         "form-action": [SELF],
         "frame-ancestors": [NONE],
         "base-uri": [NONE],
+        "object-src": [NONE],
     },
 }
 

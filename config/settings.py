@@ -66,7 +66,7 @@ SECRET_KEY = environment.secret_key(
     kept_in=None if PRODUCTION else DATA / "secret_key",
 )
 #: Former secret keys, separated by commas. They keep sessions and the signing key usable after a change. Run
-#: `export_evidence` once, wait two weeks (the longest session), then remove them.
+#: `export_evidence` once, wait `SESSION_DAYS`, then remove them.
 SECRET_KEY_FALLBACKS = environment.words("SECRET_KEY_FALLBACKS")
 #: Host names that are served, separated by commas. Production requires it. The embedded profile also serves localhost.
 ALLOWED_HOSTS = environment.words("ALLOWED_HOSTS")
@@ -107,11 +107,14 @@ if (BASE_DIR / "bench").is_dir():  # only in a checkout: the image does not cont
 
 MIDDLEWARE = [
     "config.access_log.AccessLog",
-    "config.health.HealthMiddleware",  # early: probes use an address, without HTTPS and our host name
-    "config.metrics.MetricsMiddleware",
+    "csp.middleware.CSPMiddleware",  # before all that answer by themselves, as the next one
     "django.middleware.security.SecurityMiddleware",
+    "config.health.HealthMiddleware",  # early: probes use an address, without our host name
+    "config.metrics.MetricsMiddleware",
+    "annotation.views.failures.InsecureApi",
     "annotation.views.failures.LongAddresses",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.cookies.FormerNames",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -122,7 +125,6 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "annotation.views.second_factor.SecondFactorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",  # last, as its manual requires
 ]
@@ -273,9 +275,11 @@ LOCAL_SIGN_IN = environment.flag("LOCAL_SIGN_IN", default=True)
 environment.check_sign_in(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, LOCAL_SIGN_IN)
 #: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
 SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
-#: Who must have a second factor: `operators`, `maintainers` (of the instance, and operators) or `off`. Everybody can
-#: set one up. The embedded profile has `off` by default.
-REQUIRE_MFA = environment.choice("REQUIRE_MFA", "operators" if PRODUCTION else "off", "off operators maintainers")
+#: Who must have a second factor: `operators`, `maintainers` (of the instance, and operators), `everybody` or `off`. All
+#: can set one up. The embedded profile has `off` by default.
+REQUIRE_MFA = environment.choice(
+    "REQUIRE_MFA", "operators" if PRODUCTION else "off", "off operators maintainers everybody"
+)
 
 # --- Security ------------------------------------------------------------------------------------------------
 
@@ -288,9 +292,18 @@ SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and environment.flag("HSTS_INCLUDE_SUBDO
 #: list takes months.
 SECURE_HSTS_PRELOAD = SECURE and environment.flag("HSTS_PRELOAD")
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # both also affect other sites of the domain
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$", "^api/"]  # InsecureApi refuses the last
+COOKIE_PREFIX = "__Host-" if SECURE else ""  # browsers accept it from this host alone, and only by HTTPS
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = COOKIE_PREFIX + "sessionid", COOKIE_PREFIX + "csrftoken"
+MESSAGE_STORAGE = "config.cookies.MessageStorage"
 SESSION_COOKIE_SECURE = SECURE
 CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True
+#: Hours without a request after which people sign in again.
+SESSION_IDLE_HOURS = environment.number("SESSION_IDLE_HOURS", 24, least=1)
+#: Days after which people sign in again in any case.
+SESSION_DAYS = environment.number("SESSION_DAYS", 14, least=1)
+SESSION_COOKIE_AGE = SESSION_DAYS * 24 * 3600
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 if BEHIND_PROXY:

@@ -113,3 +113,14 @@ def test_models_are_shown_the_same_bytes_every_time_and_nothing_but_the_picture(
 
     assert screenshots.judge_ready(screenshot.sha256) == first
     assert b"script" not in first
+
+
+def gif():
+    Image.new("P", (2, 2)).save(file := io.BytesIO(), "GIF")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("data", [b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>", b"<?xml?><svg/>", gif()])
+def test_svg_and_other_formats_are_no_screenshots(data):
+    with pytest.raises(screenshots.ScreenshotError, match="cannot be decoded as PNG, JPEG or WebP"):
+        screenshots.inspect(data)

@@ -217,13 +217,25 @@ def test_a_token_needs_no_second_factor(client, people, settings):
     assert client.get("/api/v1/submissions", headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
-@pytest.mark.parametrize(("setting", "status"), [("off", 200), ("operators", 200), ("maintainers", 302)])
-def test_the_setting_says_whether_maintainers_need_one(client, people, settings, setting, status):
+@pytest.mark.parametrize(
+    ("setting", "maintainer", "annotator"),
+    [("off", 200, 200), ("operators", 200, 200), ("maintainers", 302, 200), ("everybody", 302, 302)],
+)
+def test_the_setting_says_who_needs_one(client, people, settings, setting, maintainer, annotator):
     settings.REQUIRE_MFA = setting
     sign_in(client, "mira")
-    assert client.get(reverse("home")).status_code == status
+    assert client.get(reverse("home")).status_code == maintainer
     sign_in(other := Client(), "alice")
-    assert other.get(reverse("home")).status_code == 200
+    assert other.get(reverse("home")).status_code == annotator
+
+
+def test_secrets_and_recovery_codes_are_long_and_never_the_same(client, people):
+    secrets, codes = zip(*(set_up(Client(), name) for name in ("alice", "bob")), strict=True)
+    assert len(set(secrets)) == 2
+    assert min(len(base64.b32decode(secret)) for secret in secrets) >= 20
+    everything = [*codes[0], *codes[1]]
+    assert len(set(everything)) == len(everything) == 20
+    assert all(len(code) >= 8 and code.isdigit() for code in everything)  # 26 bits
 
 
 def test_a_session_that_is_older_than_the_requirement_ends(client, people, settings):

@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from allauth.socialaccount.models import SocialAccount
+from allauth.socialaccount.models import SocialAccount, SocialToken
 from django.contrib.auth import get_user
 from django.core.management import CommandError, call_command
 from django.db import connection
@@ -353,6 +353,18 @@ def test_garbage_of_the_provider_gets_a_page_that_says_what_to_do(client, people
 @pytest.mark.parametrize("query", ["", "?state=x&code=y", "?error=server_error", "?code=" + "y" * 3000, "?state=%00"])
 def test_a_callback_that_nobody_started_is_refused(client, provider, query):
     assert client.get(reverse("provider-callback") + query).status_code == 400
+
+
+def test_tokens_of_the_provider_are_saved_nowhere(client, people, provider):
+    link(people["alice"], provider)
+    replies = []
+    provider.falsify["/oauth2/token"] = lambda reply: replies.append(reply) or reply
+    oidc.sign_in(client, provider, "sub-1")
+    assert user_of(client) == people["alice"]
+    assert SocialToken.objects.count() == 0
+    shown = client.get(reverse("account")).content.decode() + str(dict(client.session.items())) + str(client.cookies)
+    for name in ("access_token", "id_token"):
+        assert replies[0][name] not in shown
 
 
 def test_a_callback_works_once(client, people, provider):

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm
-from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, LoginView, PasswordResetConfirmView
+from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, LoginView, LogoutView, PasswordResetConfirmView
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
@@ -69,6 +69,17 @@ class SignIn(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | _ways_to_sign_in()
+
+
+class SignOut(LogoutView):
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _clear_cache(super().post(request, *args, **kwargs))
+
+
+def _clear_cache(response: HttpResponse) -> HttpResponse:
+    """Let the browser delete screenshots, which it may otherwise keep for a year."""
+    response["Clear-Site-Data"] = '"cache"'
+    return response
 
 
 @require_POST
@@ -281,7 +292,7 @@ def sign_out_everywhere(request: Request) -> HttpResponse:
     sign_ins.end_sessions(request.user)
     logout(request)
     messages.success(request, "Signed out in all browsers.")
-    return redirect("sign-in")
+    return _clear_cache(redirect("sign-in"))
 
 
 @act

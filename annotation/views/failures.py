@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views import defaults
@@ -48,6 +49,21 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return defaults.permission_denied(request, exception)
 
 
+class InsecureApi:
+    """Middleware that refuses API requests by plain HTTP (403).
+
+    A redirect would hide from a program that it sends its token unencrypted each time.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if settings.SECURE_SSL_REDIRECT and _is_of_api(request) and not request.is_secure():
+            return _problem(HTTPStatus.FORBIDDEN, "Use https://. If you sent a token by http://, revoke it.")
+        return self.get_response(request)
+
+
 class LongAddresses:
     """Middleware that refuses an address longer than `LONGEST_ADDRESS` (414); the web server passes on longer ones."""
 
@@ -60,7 +76,7 @@ class LongAddresses:
         says = f"The address of the request is too long. Use at most {LONGEST_ADDRESS} characters."
         if _is_of_api(request):
             return _problem(HTTPStatus.REQUEST_URI_TOO_LONG, says)
-        return HttpResponse(says, status=HTTPStatus.REQUEST_URI_TOO_LONG, content_type="text/plain")
+        return HttpResponse(says, status=HTTPStatus.REQUEST_URI_TOO_LONG, content_type="text/plain; charset=utf-8")
 
 
 def _problem(status: HTTPStatus, detail: str) -> HttpResponse:

@@ -20,7 +20,7 @@ from annotation.views.answers import Request, page
 from annotation.views.viewer import number
 
 logger = logging.getLogger(__name__)
-INERT = "default-src 'none'; sandbox"
+INERT = "default-src 'none'; sandbox; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 MOST_STEPS = 60  # compared in one request: about 20 ms each if the job has not done it
 
 

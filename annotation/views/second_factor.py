@@ -80,13 +80,13 @@ def enter_code(request: HttpRequest) -> HttpResponse:
 
 
 def _freshly(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Let only a recent sign-in change the factors, so that nobody does it at an unlocked screen."""
+    """Let only a recent sign-in change this, so that nobody does it at an unlocked screen."""
 
     @wraps(view)
     def checked(request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         if sign_ins.has_signed_in_since(request, timezone.now() - sign_in_flow.FRESH):
             return view(request, *args, **kwargs)
-        text = f"The second factor can be changed for {MINUTES} minutes after a sign-in. Sign out, then sign in again."
+        text = f"You can do this for {MINUTES} minutes after a sign-in. Sign out, then sign in again."
         context = {"title": "Sign in again", "text": text}
         return render(request, "registration/not_signed_in.html", context, status=403)
 
@@ -134,6 +134,15 @@ def remove(request: Request) -> HttpResponse:
     request.session.pop(second_factor.SESSION_KEY, None)
     messages.success(request, "All factors removed.")
     return redirect("second-factor")
+
+
+@act
+@_freshly
+def end_session(request: Request) -> HttpResponse:
+    """Sign the person out in another browser."""
+    if sign_ins.end_session(request.user, request.POST.get("session", "")):
+        messages.success(request, "Signed out in that browser.")
+    return redirect("account")
 
 
 def _factors(request: Request, status: int = 200, **context: Any) -> HttpResponse:

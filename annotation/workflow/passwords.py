@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from django.contrib.auth.password_validation import UserAttributeSimilarityValidator
+from django.conf import settings
+from django.contrib.auth.password_validation import CommonPasswordValidator, UserAttributeSimilarityValidator
 from django.contrib.auth.tokens import PasswordResetTokenGenerator, default_token_generator
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
@@ -23,10 +27,17 @@ from annotation.models.people import PasswordWay, lock_with_operators
 from annotation.workflow.guards import lock_submission
 
 SHORTEST_REST = 10  # characters of a password without the person's names; also the minimum length
+LONG_PASSWORDS = Path(__file__).with_name("common_passwords.txt.gz")  # 5,000 of at least 10 characters, by Mark Burnett
+# What somebody would guess here. The labels of the site's host name are added.
+WORDS = [
+    *("webverdict", "verdict", "annotator", "annotation", "adjudicator", "maintainer", "operator", "benchmark"),
+    *("trajectory", "submission", "password"),
+]
 
 
 class PersonalPassword(UserAttributeSimilarityValidator):
-    """Entry of AUTH_PASSWORD_VALIDATORS: refuses a password that adds too little to a name of the person.
+    """Entry of AUTH_PASSWORD_VALIDATORS: refuses a password that adds too little to a name of the person, or to words
+    of this site.
 
     Django's own validator compares whole texts: `dave123456` is 57% like `dave`, below any sensible bound. Django
     also reports every saved password to it, in the transaction of the save.
@@ -41,12 +52,34 @@ class PersonalPassword(UserAttributeSimilarityValidator):
                 what = attribute.replace("_", " ").replace("username", "user name")
                 message = f"The password contains the {what}. Leave it out or add {SHORTEST_REST} other characters."
                 raise ValidationError(message, code="password_contains_name")
+        words = [
+            *WORDS,
+            *(label for label in (urlsplit(settings.SITE_URL).hostname or "").split(".") if len(label) > 3),
+        ]
+        rest = re.sub("|".join(map(re.escape, words)), "", password, flags=re.IGNORECASE)
+        if rest != password and len(rest) < SHORTEST_REST:
+            message = (
+                f"The password contains a word of this site. Leave it out or add {SHORTEST_REST} other characters."
+            )
+            raise ValidationError(message, code="password_contains_word")
+
+    def get_help_text(self) -> str:
+        return "Your password can’t be little more than your name or a word of this site."
 
     def password_changed(self, password: str, user: Person) -> None:
         revoke_tokens(user)
         sign_ins.end_sessions(user)  # Django would refuse them, but the account page would still list them
         if user.password_way not in (PasswordWay.FIRST, PasswordWay.OWN) and user.erased_at is None:
             _record_change(user)
+
+
+class CommonPassword(CommonPasswordValidator):
+    """Entry of AUTH_PASSWORD_VALIDATORS: most passwords of Django's list are shorter than ours, so there is another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with gzip.open(LONG_PASSWORDS, "rt", encoding="utf-8") as file:
+            self.passwords |= set(file.read().split())
 
 
 def revoke_tokens(person: Person) -> None:

@@ -34,13 +34,17 @@ def _missing(what: str) -> NoReturn:
     (pytest.fail if in_ci() else pytest.skip)(what)
 
 
-def caddyfile(site: str, web: str, uploads: str) -> str:
-    """Return ours for ``site``, with these addresses of web servers, and as Caddy 2.6.2 of Debian 12 writes it."""
+def caddyfile(site: str, web: str, uploads: str, plain: str = "") -> str:
+    """Return ours for ``site`` (``plain``: without HTTPS), with these addresses of web servers.
+
+    It is written as Caddy 2.6.2 of Debian 12 needs it.
+    """
     text = (settings.BASE_DIR / "config" / "Caddyfile").read_text()
     version = subprocess.run(["caddy", "version"], capture_output=True, text=True, check=True).stdout
     number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
     if number < (2, 6, 4):
         text = text.replace("request_buffers 100KB", "buffer_requests\n\t\t\tmax_buffer_size 100KB")
+    text = text.replace("http://{$SITE_HOST}", plain or f"http://127.0.0.1:{free_port()}")  # its port is 80
     text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
     return text.replace("web:8000", web).replace("uploads:8000", uploads)
 

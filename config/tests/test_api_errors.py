@@ -66,7 +66,7 @@ def test_too_long_address_is_answered_with_problem_details(root: Client) -> None
 
     assert str(LONGEST_ADDRESS) in problem(root.get(f"/api/v1/submissions?agent={long}"), 414)
     page = root.get(f"/sign-in?next={long}")
-    assert (page.status_code, page["Content-Type"]) == (414, "text/plain")
+    assert (page.status_code, page["Content-Type"]) == (414, "text/plain; charset=utf-8")
 
 
 def test_unknown_host_is_answered_with_problem_details(root: Client) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -44,6 +44,7 @@ from judges.tests.expecting import CHECKS, RUBRIC, expect, give_trace
 
 pytestmark = pytest.mark.django_db
 NAMES = ("alice", "bob", "chen", "carol", "mira")
+LOOKS = {"django_session"}
 
 
 # --- a submission in the middle of its protocol, in which every text says whose it is --------------------------------
@@ -450,6 +451,21 @@ def test_judges_are_shown_to_the_annotator_who_has_looked_and_on_that_page_alone
     assert {(who, where) for marks in shown.values() for who, _, where in marks} == {("judge", ""), ("judge", "1")}
     for name in ("alice", "carol", "dave"):
         assert_no_leak(people, rows, name)
+
+
+@pytest.mark.parametrize("name", ["alice", "mira"])
+def test_looking_writes_nothing_but_notes_of_the_look(protocol, name):
+    _, people, rows = protocol
+    written = set()
+
+    def note(execute, sql, *arguments):
+        written.update(re.findall(r"""^(?:INSERT INTO|UPDATE|DELETE FROM) ["`](\w+)""", sql))
+        return execute(sql, *arguments)
+
+    client = client_of(people, name)
+    with connection.execute_wrapper(note):
+        assert sum(1 for _ in walk(people, rows, name, client, ["get"])) > 100
+    assert written <= LOOKS
 
 
 def test_the_walk_covers_the_whole_resolver():

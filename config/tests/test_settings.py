@@ -80,7 +80,7 @@ def test_every_variable_that_is_read_is_documented_and_the_other_way_round():
         ),
         ("OIDC_CLIENT_SECRET_FILE", "/nowhere", "The secret file /nowhere cannot be read: No such file or directory."),
         ("LOCAL_SIGN_IN", "0", "LOCAL_SIGN_IN can be 0 only when OIDC_ISSUER is set. Otherwise nobody could sign in."),
-        ("REQUIRE_MFA", "all", "REQUIRE_MFA must be off, operators or maintainers, not 'all'."),
+        ("REQUIRE_MFA", "all", "REQUIRE_MFA must be off, operators, maintainers or everybody, not 'all'."),
         ("BEHIND_PROXY", "two", "BEHIND_PROXY must be a whole number of at least 0, not 'two'."),
     ],
 )
@@ -273,6 +273,24 @@ def test_production_serves_https_only_unless_it_is_switched_off(tmp_path):
     shown = "s.SECURE_SSL_REDIRECT, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE, s.SECURE_HSTS_SECONDS > 0"
     assert setting(tmp_path, shown, **PRODUCTION) == "True True True True"
     assert setting(tmp_path, shown, **PRODUCTION, INSECURE_HTTP="1") == "False False False False"
+
+
+def test_cookies_of_production_have_names_that_only_this_host_can_set(tmp_path):
+    shown = "s.COOKIE_PREFIX, s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME"
+    assert setting(tmp_path, shown, **PRODUCTION) == "__Host- __Host-sessionid __Host-csrftoken"
+    assert setting(tmp_path, shown, **PRODUCTION, INSECURE_HTTP="1") == "sessionid csrftoken"
+
+
+def test_templates_of_the_settings_extend_hsts_to_subdomains():
+    for file in (".env.example", "config/kubernetes/settings.env"):
+        assert "HSTS_INCLUDE_SUBDOMAINS=1" in (BASE_DIR / file).read_text().splitlines()
+
+
+def test_only_services_that_need_it_reach_the_internet():
+    services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())
+    assert services["networks"]["inside"] == {"internal": True}
+    outside = {name for name, service in services["services"].items() if "outside" in service["networks"]}
+    assert outside == {"judge-worker", "mail-worker", "proxy"}
 
 
 def test_the_header_of_a_proxy_counts_only_when_there_is_one(tmp_path):

@@ -80,6 +80,14 @@ def test_probe_answers_while_the_only_thread_waits_for_a_slow_body(port):
             slow.recv(1)
 
 
+@pytest.mark.parametrize("other", ["Transfer-Encoding: chunked", "Content-Length: 5"])
+def test_request_that_states_two_lengths_is_refused(port, other):
+    """The proxy and the server could otherwise disagree about where the next request begins."""
+    head = ("POST /sign-in HTTP/1.1", "Host: localhost", f"Content-Type: {FORM}", "Content-Length: 40", other)
+    with connection(port, *head, "", "0", "", "GET /account HTTP/1.1", "", "") as client:
+        assert client.recv(20).startswith(b"HTTP/1.1 400 ")
+
+
 def test_slow_body_gives_its_thread_back(port):
     with slow_body(port):
         assert status(port, "/sign-in", timeout=60) == 200
