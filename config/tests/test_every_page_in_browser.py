@@ -5,6 +5,7 @@ The pages are those that `addresses` finds in the resolver, each as the first ro
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,13 +47,18 @@ NUMBER_FOCUSABLE = """() => {
     }
     return number;
 }"""
-FOCUSED = """() => {
-    const e = document.activeElement;
-    if (!e || e === document.body || e === document.documentElement) return null;
-    window.stops ??= new Map();
-    const key = e.type === 'radio' ? (e.form?.id ?? '') + e.name : e;
-    if (!window.stops.has(key)) window.stops.set(key, window.stops.size);
-    return {stop: window.stops.get(key), what: e.outerHTML.slice(0, 120)};
+# After each Tab, the key is released in what has the focus then: nothing, or a stop, which is kept with its number.
+RECORD_FOCUS = """() => {
+    const stops = new Map();
+    window.focused = {left: 0, stops: 0, what: null};
+    document.addEventListener('keyup', () => {
+        const e = document.activeElement;
+        if (!e || e === document.body || e === document.documentElement) { window.focused.left += 1; return; }
+        const key = e.type === 'radio' ? (e.form?.id ?? '') + e.name : e;
+        if (!stops.has(key)) stops.set(key, stops.size);
+        window.focused.stops = stops.size;
+        window.focused.what = e.outerHTML.slice(0, 120);
+    }, true);
 }"""
 
 PHONE = {"width": 390, "height": 844}
@@ -187,10 +193,12 @@ def test_the_comments_on_a_frozen_trajectory_have_no_barrier(
 def barriers(page: Page) -> list[Any]:
     """What axe finds in light, then in dark, where the colours alone are others."""
     found: list[Any] = []
+    page.evaluate(Axe().axe_script)
     schemes: tuple[tuple[Any, dict[str, Any]], ...] = (("light", {}), ("dark", {"runOnly": COLOURS}))
     for scheme, options in schemes:
         page.emulate_media(color_scheme=scheme)
-        violations = Axe().run(page, options={"resultTypes": ["violations"], **options}).response["violations"]
+        run = json.dumps({"resultTypes": ["violations"], **options})
+        violations = page.evaluate(f"axe.run({run}).then((results) => results.violations)")
         found += [(scheme, v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations]
     page.emulate_media(color_scheme="light")
     return found
@@ -199,14 +207,14 @@ def barriers(page: Page) -> list[Any]:
 def not_by_keyboard(page: Page) -> str:
     """What of the open page the Tab key does not reach or leave; empty when it reaches all and leaves it."""
     wanted = page.evaluate(NUMBER_FOCUSABLE)
-    stops, left, focused = set(), 0, None
+    page.evaluate(RECORD_FOCUS)
     # A page may start in its middle (autofocus): what is above is reached in the next round.
-    for _ in range(3 * wanted + 60):
-        page.keyboard.press("Tab")
-        focused = page.evaluate(FOCUSED)
-        if focused is not None:
-            stops.add(focused["stop"])
-        left += focused is None
-        if left and len(stops) >= wanted:
+    for count in (wanted + 1, *[20] * (2 * wanted // 20 + 3)):
+        for _ in range(count):
+            page.keyboard.press("Tab")
+        focused = page.evaluate("window.focused")
+        if focused["left"] and focused["stops"] >= wanted:
             return ""
-    return f"{len(stops)} of {wanted} reached" if left else f"the focus does not leave {focused}"
+    if focused["left"]:
+        return f"{focused['stops']} of {wanted} reached"
+    return f"the focus does not leave {focused['what']}"
