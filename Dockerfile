@@ -28,6 +28,9 @@ FROM python:3.11.14-slim-bookworm
 LABEL org.opencontainers.image.title="WebVerdict" \
       org.opencontainers.image.description="Decide whether a web agent did its task, and prove that it was decided properly." \
       org.opencontainers.image.licenses="MIT"
+ARG VERSION REVISION
+LABEL org.opencontainers.image.version=$VERSION \
+      org.opencontainers.image.revision=$REVISION
 RUN useradd --uid 10001 --user-group --no-create-home --home-dir /scratch webverdict \
     && install --directory --owner webverdict --group webverdict /scratch
 COPY --from=build /venv /venv

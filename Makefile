@@ -4,6 +4,7 @@
 # make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
 # make sbom       dist/webverdict-sbom.json, the packages of requirements.txt (CycloneDX)
 # make audit      look the pinned packages up in a database of known vulnerabilities; needs the internet
+# make image      the image for two architectures with labels and SBOM: built, and pushed to IMAGE
 # make test-long  as `make test`, with all examples of the property tests, parity, and every test also on PostgreSQL
 # README.md says the rest.
 
@@ -11,7 +12,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run check test test-long bench demo-data requirements wheel sbom audit clean
+.PHONY: run check test test-long bench demo-data requirements wheel sbom audit image clean
 .DEFAULT_GOAL := run
 
 run:
@@ -64,6 +65,13 @@ sbom:
 audit:
 	@config/install.sh test
 	@exec $(PY) -m tools.dependency_audit
+
+PLATFORMS ?= linux/amd64,linux/arm64
+image:
+	@test -n "$(IMAGE)" || { echo 'Set IMAGE, such as: make image IMAGE=registry.example.org/webverdict:0.1.0' >&2; exit 2; }
+	docker buildx build --platform $(PLATFORMS) --sbom=true --provenance=mode=max --pull --push --tag "$(IMAGE)" \
+		--build-arg VERSION="$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)" \
+		--build-arg REVISION="$$(git rev-parse HEAD 2> /dev/null)" .
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"

@@ -16,9 +16,10 @@ from time import monotonic
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.core import signing
 from django.core.mail import EmailMessage, get_connection
-from django.db.models import F, Q
+from django.db.models import Count, F, Q, QuerySet
 from django.urls import reverse
 
 from annotation import clock
@@ -34,7 +35,7 @@ MOST_ATTEMPTS = 9  # with these delays for about 14 hours
 STORED = timedelta(days=180)
 LONG = timedelta(minutes=3)  # a person who starts a job of this length does not wait for its end
 MOST_LINKS, LINK_PERIOD = 3, timedelta(hours=1)  # for a new password, to one person
-MOST_ACCOUNTS = 5  # with the same e-mail address
+MOST_NAMES = 50  # of accounts with the same e-mail address, in one mail
 INTERRUPTED = "The mail worker stopped while it was sending this message. It may have been sent."
 REQUESTED = (
     "Somebody asked for a new password for your account. If it was you, set it with the link below. It works once, for "
@@ -80,28 +81,45 @@ def write_end_of_job(
         write(person, kind, subject, text, link)
 
 
-def find_accounts(typed: str) -> list[int]:
-    """Return the keys of the accounts with this user name or e-mail address to which links can be sent."""
+def _find_reachable() -> QuerySet[Person]:
+    """Return the people to whom a link for a password can be sent.
+
+    Not those who sign in only at the provider: a password would pass by its second factor and its groups.
+    """
     found = Person.objects.filter(is_active=True, erased_at__isnull=True, stand_in=False).exclude(email="")
-    named = found.filter(Q(username=typed) | Q(email__iexact=typed))
-    return list(named.order_by("pk").values_list("pk", flat=True)[:MOST_ACCOUNTS])
+    return found.exclude(last_login__isnull=False, password__startswith=UNUSABLE_PASSWORD_PREFIX)
+
+
+def _find_at(address: str) -> QuerySet[Person]:
+    """Return the reachable people with this e-mail address, the last sign-in first."""
+    return _find_reachable().filter(email__iexact=address).order_by(F("last_login").desc(nulls_last=True), "pk")
+
+
+def _leave_out_busy(people: QuerySet[Person]) -> QuerySet[Person]:
+    """Leave out those who got MOST_LINKS in LINK_PERIOD. Invitations with a path have no link for a password."""
+    lately = Q(messages__kind__in=[MessageKind.PASSWORD, MessageKind.INVITATION], messages__link="")
+    lately &= Q(messages__created_at__gt=clock.now() - LINK_PERIOD)
+    return people.annotate(links=Count("messages", filter=lately)).filter(links__lt=MOST_LINKS)
+
+
+def find_accounts(typed: str) -> list[int]:
+    """Return the keys of the accounts that get a link: that with this user name, and one with this e-mail address.
+
+    The mail to the second one names all others of the address, which may have been entered for many accounts.
+    """
+    named = _leave_out_busy(_find_reachable().filter(username=typed)).first()
+    addressed = _leave_out_busy(_find_at(typed)).first()
+    return list({person.pk for person in (named, addressed) if person})
 
 
 def write_password_links(accounts: list[int]) -> None:
-    """Write the messages for a forgotten password. A person gets at most MOST_LINKS in LINK_PERIOD.
-
-    People who sign in only at the provider get none: a password would pass by its second factor and its groups.
-    """
-    for person in Person.objects.filter(pk__in=accounts):
-        if passwords.has_joined(person) and not person.has_usable_password():
-            continue
-        lately = Message.objects.filter(person=person, created_at__gt=clock.now() - LINK_PERIOD)
-        if lately.filter(kind__in=[MessageKind.PASSWORD, MessageKind.INVITATION]).count() < MOST_LINKS:
-            if passwords.has_joined(person):
-                text = REQUESTED.format(days=counted(settings.PASSWORD_RESET_TIMEOUT // 86_400, "day"))
-                write(person, MessageKind.PASSWORD, "New password for WebVerdict", text)
-            else:
-                write_invitation(person)
+    """Write the messages for a forgotten password."""
+    for person in _leave_out_busy(_find_reachable().filter(pk__in=accounts)):
+        if passwords.has_joined(person):
+            text = REQUESTED.format(days=counted(settings.PASSWORD_RESET_TIMEOUT // 86_400, "day"))
+            write(person, MessageKind.PASSWORD, "New password for WebVerdict", text)
+        else:
+            write_invitation(person)
 
 
 def write_invitation(person: Person, role: str = "", submission: int | None = None) -> None:
@@ -234,6 +252,8 @@ def _describe(error: OSError, usable: bool) -> str:
 def _compose(message: Message) -> EmailMessage:
     person, host = message.person, urlsplit(settings.SITE_URL).hostname
     parts = [f"Hello {printable(person.username, 150)},", message.text, _find_link(message)]
+    if message.kind == MessageKind.PASSWORD:
+        parts.append(_name_others(person))
     parts.append(f"This message is also at {settings.SITE_URL}{reverse('messages')}")
     headers = {"Message-ID": f"<{message.pk}@{host}>", "Auto-Submitted": "auto-generated"}
     group = GROUP_OF.get(MessageKind(message.kind))
@@ -243,6 +263,20 @@ def _compose(message: Message) -> EmailMessage:
         headers |= {"List-Unsubscribe": f"<{address}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
     body = "\n\n".join(part for part in parts if part) + "\n"
     return EmailMessage(message.subject, body, to=[message.address or person.email], headers=headers)
+
+
+def _name_others(person: Person) -> str:
+    """Name the other accounts with the person's address. No row has these names, so an erasure need not find them."""
+    found = _find_at(person.email).exclude(pk=person.pk).values_list("username", flat=True)[: MOST_NAMES + 1]
+    names = [printable(name, 150) for name in found]
+    if not names:
+        return ""
+    if len(names) > MOST_NAMES:
+        names[MOST_NAMES:] = ["more"]
+    where = f"{settings.SITE_URL}{reverse('forgotten-password')}"
+    return (
+        f"Other accounts with this address: {', '.join(names)}. For another link, enter one of these names at {where}"
+    )
 
 
 def _find_link(message: Message) -> str:

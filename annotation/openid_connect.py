@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import jwt
@@ -30,10 +31,14 @@ from annotation.models import Person
 ALGORITHMS = frozenset(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"])
 READ_SECONDS, TOTAL_SECONDS = 5.0, 10.0
 MOST_BYTES = 1_000_000
+DOCUMENT_SECONDS = 600.0  # for which a discovery document, and keys, are used
 LEEWAY = 30  # seconds between the clocks
 LONGEST_SUBJECT = 191  # characters; the column of allauth. The specification allows 255 and providers use at most 64
 
 Claims = dict[str, Any]
+Parsed = TypeVar("Parsed")
+# By parser: address, time of the request, and what was parsed. Not in the shared cache, which may be down.
+_documents: dict[Callable[..., Any], tuple[str, float, Any]] = {}
 
 
 class ProviderFailure(OAuth2Error):
@@ -70,14 +75,9 @@ class Exchange(OpenIDConnectOAuth2Adapter):
 
     @property
     def openid_config(self) -> Claims:
-        if not hasattr(self, "_openid_config"):
-            document = self._fetch(settings.OIDC_ISSUER.rstrip("/") + "/.well-known/openid-configuration")
-            if document.get("issuer") != settings.OIDC_ISSUER:
-                raise ProviderFailure("The discovery document names another issuer than OIDC_ISSUER.")
-            for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-                if not is_web_address(document.get(name)):
-                    raise ProviderFailure(f"The discovery document has no usable {name}.")
-            self._openid_config = document
+        if not hasattr(self, "_openid_config"):  # the same during one sign-in
+            address = settings.OIDC_ISSUER.rstrip("/") + "/.well-known/openid-configuration"
+            self._openid_config = self._load(address, check_discovery)
         return self._openid_config
 
     @property
@@ -124,15 +124,10 @@ class Exchange(OpenIDConnectOAuth2Adapter):
             header = jwt.get_unverified_header(token)
             if header["alg"] not in ALGORITHMS:
                 raise ProviderFailure("The ID token is not signed with an asymmetric algorithm.")
-            claims: Claims = jwt.decode(
-                token,
-                self._find_key(header.get("kid")),
-                algorithms=[header["alg"]],
-                audience=client_id,
-                issuer=settings.OIDC_ISSUER,
-                leeway=LEEWAY,
-                options={"require": ["aud", "exp", "iat", "iss", "sub"]},
-            )
+            try:
+                claims = self._decode(token, header, client_id)
+            except (jwt.PyJWKSetError, jwt.InvalidSignatureError):  # the provider may have other keys by now
+                claims = self._decode(token, header, client_id, again=True)
         except (jwt.PyJWTError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProviderFailure(f"The ID token is not valid: {type(error).__name__}.") from error
         if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), self.nonce.encode()):
@@ -144,12 +139,31 @@ class Exchange(OpenIDConnectOAuth2Adapter):
             raise ProviderFailure("The ID token has no usable subject.")
         return claims
 
-    def _find_key(self, kid: str | None) -> Any:
-        keys = jwt.PyJWKSet.from_dict(self._fetch(self.openid_config["jwks_uri"])).keys
+    def _decode(self, token: str, header: Claims, client_id: str, again: bool = False) -> Claims:
+        keys = self._load(self.openid_config["jwks_uri"], jwt.PyJWKSet.from_dict, again).keys
+        kid = header.get("kid")
         matching = [key for key in keys if key.key_id == kid] if kid is not None else keys
         if len(matching) != 1:
-            raise ProviderFailure("The key of the ID token is not among the provider's keys.")
-        return matching[0].key
+            raise jwt.PyJWKSetError("The key of the ID token is not among the provider's keys.")
+        claims: Claims = jwt.decode(
+            token,
+            matching[0].key,
+            algorithms=[header["alg"]],
+            audience=client_id,
+            issuer=settings.OIDC_ISSUER,
+            leeway=LEEWAY,
+            options={"require": ["aud", "exp", "iat", "iss", "sub"]},
+        )
+        return claims
+
+    def _load(self, address: str, parse: Callable[[Claims], Parsed], again: bool = False) -> Parsed:
+        """Return what ``parse`` makes of the document at an address, requested at most DOCUMENT_SECONDS ago."""
+        now = time.monotonic()
+        at_address, requested_at, parsed = _documents.get(parse, ("", 0.0, None))
+        if again or at_address != address or now - requested_at > DOCUMENT_SECONDS:
+            parsed = parse(self._fetch(address))
+            _documents[parse] = (address, now, parsed)
+        return cast(Parsed, parsed)
 
     @staticmethod
     def _fetch(address: str, headers: dict[str, str] | None = None) -> Claims:
@@ -173,6 +187,15 @@ class Provider(OpenIDConnectProvider):
     def get_pkce_params(self) -> dict[str, str]:
         params: dict[str, str] = generate_code_challenge()
         return params | {"nonce": nonce_of(params["code_verifier"])}
+
+
+def check_discovery(document: Claims) -> Claims:
+    if document.get("issuer") != settings.OIDC_ISSUER:
+        raise ProviderFailure("The discovery document names another issuer than OIDC_ISSUER.")
+    for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+        if not is_web_address(document.get(name)):
+            raise ProviderFailure(f"The discovery document has no usable {name}.")
+    return document
 
 
 def nonce_of(code_verifier: str) -> str:

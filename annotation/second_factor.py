@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.contrib.auth.backends import BaseBackend
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
@@ -185,20 +186,28 @@ def take_passkey(person: Person, credential: str) -> str | None:
 def _add(request: HttpRequest, person: Person, kind: str, data: dict[str, Any]) -> list[str]:
     """Add a factor and end all other sessions; return new recovery codes, or [] if the person has some."""
     with transaction.atomic():
-        Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=person.pk)
+        _lock_in_session(request, person)
         own = Authenticator.objects.filter(user=person)
         if kind == Type.TOTP:
             own.filter(type=kind).delete()
         Authenticator.objects.create(user=person, type=kind, data=data)
-        codes = [] if own.filter(type=Type.RECOVERY_CODES).exists() else renew_recovery_codes(person)
+        codes = [] if own.filter(type=Type.RECOVERY_CODES).exists() else renew_recovery_codes(request, person)
         sign_ins.end_sessions(person, except_key=request.session.session_key)
     request.session[SESSION_KEY] = True
     return codes
 
 
-def renew_recovery_codes(person: Person) -> list[str]:
+def _lock_in_session(request: HttpRequest, person: Person) -> None:
+    """Lock the person; raise SessionInterrupted if the session has ended, as an operator's reset ends it."""
+    Person.objects.select_for_update(no_key=True, of=("self",)).get(pk=person.pk)
+    if not request.session.exists(request.session.session_key or ""):
+        raise SessionInterrupted("You were signed out. Sign in again.")
+
+
+def renew_recovery_codes(request: HttpRequest, person: Person) -> list[str]:
     """Replace the person's recovery codes and return the new ones, which cannot be shown again."""
     with transaction.atomic():
+        _lock_in_session(request, person)
         Authenticator.objects.filter(user=person, type=Type.RECOVERY_CODES).delete()
         codes: list[str] = RecoveryCodes.activate(person).generate_codes()
     return codes

@@ -13,14 +13,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery import bootsteps, signals
+from django.conf import settings
 from django.core.cache import caches
 
 from config.versions import VERSION
 
 INTERVAL = 5.0  # seconds between two heartbeats of a worker
 SILENCE = 20.0  # seconds without a heartbeat until a process counts as dead
+MAIL = "webverdict-mail"
 # The processes by the name of their heartbeat: the queue of a worker.
-PROCESSES = {"webverdict": "worker", "webverdict-judges": "judge worker", "beat": "scheduler"}
+PROCESSES = {"webverdict": "worker", "webverdict-judges": "judge worker", MAIL: "mail worker", "beat": "scheduler"}
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +46,14 @@ class JobOutcome:
     failures: int
 
 
+def find_processes() -> dict[str, str]:
+    """Return the part of `PROCESSES` that this instance needs: the mail worker only if it sends e-mail."""
+    return {name: process for name, process in PROCESSES.items() if name != MAIL or settings.EMAIL_HOST}
+
+
 def load_heartbeats() -> dict[str, Heartbeat]:
-    """Return the last heartbeat of each process by its name in `PROCESSES`; raise the error of the cache."""
-    stored = caches["shared"].get_many([f"alive:{name}" for name in PROCESSES])
+    """Return the last heartbeat of each process by its name in `find_processes`; raise the error of the cache."""
+    stored = caches["shared"].get_many([f"alive:{name}" for name in find_processes()])
     return {key.removeprefix("alive:"): Heartbeat(_as_time(at), version) for key, (at, version) in stored.items()}
 
 

@@ -14,10 +14,9 @@ from django.core.cache import caches
 
 from config import health
 from config.celery import app
-from config.heartbeats import PROCESSES, Heartbeat, load_heartbeats
+from config.heartbeats import Heartbeat, find_processes, load_heartbeats
 
 LEAST_DISK = 1024**3  # bytes
-QUEUES = [name for name in PROCESSES if name != "beat"]
 NAMES = {"database": "database", "broker": "broker", "storage": "file store"}
 
 log = logging.getLogger(__name__)
@@ -50,18 +49,20 @@ def count_messages() -> dict[str, int]:
     """Return the number of waiting messages of each queue; raise the error of the broker."""
     with app.connection_for_read(connect_timeout=health.TIME_LIMIT) as broker:
         broker.ensure_connection(max_retries=1, timeout=health.TIME_LIMIT)
-        return {queue: broker.default_channel._size(queue) for queue in QUEUES}
+        queues = [name for name in find_processes() if name != "beat"]
+        return {queue: broker.default_channel._size(queue) for queue in queues}
 
 
 def _examine_processes(*, broker_works: bool) -> list[Service]:
+    processes = find_processes()
     if not broker_works:  # it also has the heartbeats, or none can be sent
-        return [Service(name, False, "unknown, as the broker does not work") for name in PROCESSES.values()]
+        return [Service(name, False, "unknown, as the broker does not work") for name in processes.values()]
     try:
         heard = load_heartbeats()
     except Exception as error:  # noqa: BLE001,RUF100 - whatever a client raises
         log.warning("No heartbeat could be read: %s", error)
-        return [Service(name, False, "unknown, as heartbeats cannot be read") for name in PROCESSES.values()]
-    return [_examine_process(name, heard.get(key)) for key, name in PROCESSES.items()]
+        return [Service(name, False, "unknown, as heartbeats cannot be read") for name in processes.values()]
+    return [_examine_process(name, heard.get(key)) for key, name in processes.items()]
 
 
 def _examine_process(name: str, last: Heartbeat | None) -> Service:

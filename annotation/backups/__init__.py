@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 
 from annotation.models import Event
 from annotation.models.events import append
+from annotation.models.people import lock_with_operators
 
 FINISHED = "backup_finished"
 TRIES = 5
@@ -26,9 +27,10 @@ def last_backup() -> datetime | None:
 
 def record_backup(snapshot: str, sha256: str) -> None:
     """Record a complete backup, with the SHA-256 of its dump, in the chain of the instance."""
-    for attempt in range(TRIES):  # nobody can lock that chain: of two simultaneous events, one is rejected
+    for attempt in range(TRIES):  # without operators, nothing can be locked: of two events at once, one is rejected
         try:
             with transaction.atomic():
+                lock_with_operators(None)
                 append(None, FINISHED, snapshot=snapshot, sha256=sha256)
         except IntegrityError:
             if attempt == TRIES - 1:

@@ -65,16 +65,16 @@ class Person(AbstractUser):
         self._password = ""  # without this, Django would not report the change
 
 
-def lock_with_operators(person: Person) -> list[Person]:
+def lock_with_operators(person: Person | None) -> list[Person]:
     """Lock the person and all operators of the instance in the caller's transaction, and return them.
 
-    Code that appends an event about a person to the instance's chain holds these locks, so only one process does at a
-    time. The locks exclude the key: otherwise events of these people, written under a submission's lock, could cause a
-    deadlock.
+    Code that appends an event about people or backups to the instance's chain holds these locks, so only one process
+    does at a time. The locks exclude the key: otherwise events of these people, written under a submission's lock,
+    could cause a deadlock.
     """
     running = Q(is_superuser=True, is_active=True)
-    locked = Person.objects.select_for_update(no_key=True, of=("self",)).filter(running | Q(pk=person.pk))
-    return list(locked.order_by("pk"))
+    locked = Person.objects.select_for_update(no_key=True, of=("self",))
+    return list(locked.filter(running | Q(pk=person.pk if person else None)).order_by("pk"))
 
 
 class Scope(models.TextChoices):

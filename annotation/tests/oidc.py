@@ -20,6 +20,8 @@ from django.test import Client
 from django.urls import reverse
 from werkzeug.serving import make_server
 
+from annotation import openid_connect
+
 CLIENT = "webverdict"
 STRANGE_KEY = rsa.generate_private_key(65537, 2048)
 
@@ -91,6 +93,7 @@ def running_provider() -> Iterator[RunningProvider]:
 
 
 def use(settings: Any, issuer: str) -> None:
+    openid_connect._documents.clear()
     settings.OIDC_ISSUER, settings.OIDC_NAME = issuer, "Example Login"
     settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, "a secret"
 

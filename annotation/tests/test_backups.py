@@ -20,7 +20,7 @@ from django.core.management import CommandError
 from django.db import connection, connections
 from django.utils import timezone
 
-from annotation import screenshots, workflow
+from annotation import backups, screenshots, workflow
 from annotation.backups import last_backup, record_backup, snapshots, stored_files
 from annotation.backups.manifest import DUMP, MANIFEST
 from annotation.models import Event, Label, Person, Screenshot, Submission, Upload
@@ -182,8 +182,14 @@ def test_backup_during_labelling_is_one_moment_and_blocks_nobody(
             assert integrity.problems(Submission.objects.get()) == []
 
 
-def test_backups_recorded_at_once_all_get_into_the_chain(folder: Path) -> None:
-    """As of instances with several backup folders; the chain of the instance has no row to lock."""
+@pytest.mark.parametrize("operators", [0, 1])
+def test_backups_recorded_at_once_all_get_into_the_chain(
+    folder: Path, operators: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of several backup folders. Without operators there is no row to lock: what is rejected is repeated."""
+    if operators:
+        Person.objects.create_superuser("root")
+        monkeypatch.setattr(backups, "TRIES", 1)
     meeting = threading.Barrier(4, timeout=WAIT)
 
     def record(number: int) -> None:

@@ -154,6 +154,55 @@ def test_person_gets_few_links_an_hour(mailbox: smtp.Mailbox, people: People) ->
     assert Message.objects.filter(person=people["alice"]).count() == mail.MOST_LINKS
 
 
+def test_further_submissions_of_a_person_do_not_use_up_the_links(mailbox: smtp.Mailbox, people: People) -> None:
+    Person.objects.filter(pk=people["alice"].pk).update(last_login=timezone.now())
+    people["alice"].refresh_from_db()
+    for number in range(mail.MOST_LINKS):
+        mail.write_invitation(people["alice"], "annotator", number)
+
+    ask("alice")
+
+    assert Message.objects.filter(person=people["alice"], kind=MessageKind.PASSWORD).count() == 1
+
+
+def test_an_address_of_many_accounts_gets_one_mail_that_names_all(mailbox: smtp.Mailbox, people: People) -> None:
+    """Otherwise whoever enters the address of somebody for their own accounts would keep the person's link away."""
+    for number in range(6):
+        others = {"email": "ALICE@people.example", "last_login": timezone.now()}
+        Person.objects.create_user(f"mallory{number}", password=testing.PASSWORD, **others)
+
+    ask("alice@people.example")
+    jobs.send_messages()
+
+    assert Message.objects.count() == len(mailbox.received) == 1
+    names = mailbox.text().partition("Other accounts with this address: ")[2].partition(".")[0].split(", ")
+    assert sorted(names) == ["alice", *[f"mallory{number}" for number in range(5)]]
+    assert "mallory" not in str(Message.objects.values())  # an erasure would not find the names
+    ask("alice")
+    jobs.send_messages()
+    assert "Hello alice," in mailbox.text()
+
+
+def test_links_of_other_accounts_do_not_use_up_those_of_a_person(mailbox: smtp.Mailbox, people: People) -> None:
+    mallory = Person.objects.create_user("mallory", "mallory@people.example", testing.PASSWORD)
+    for number in range(mail.MOST_LINKS):
+        ask("mallory", address=f"203.0.113.{number}")
+    Person.objects.filter(pk=mallory.pk).update(email="alice@people.example", last_login=timezone.now())
+
+    ask("alice@people.example")
+
+    assert Message.objects.filter(person=people["alice"]).count() == 1
+
+
+def test_a_user_name_that_is_the_address_of_somebody_gets_no_link_alone(mailbox: smtp.Mailbox, people: People) -> None:
+    Person.objects.create_user("alice@people.example", "mallory@people.example", testing.PASSWORD)
+
+    ask("alice@people.example")
+    jobs.send_messages()
+
+    assert sorted(mailbox.recipients) == ["alice@people.example", "mallory@people.example"]
+
+
 def test_record_of_a_request_has_no_name(mailbox: smtp.Mailbox, people: People) -> None:
     from axes.models import AccessAttempt
 

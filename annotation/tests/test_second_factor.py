@@ -305,3 +305,35 @@ def test_the_command_deletes_a_lost_factor_and_records_it(client, people, capsys
     }
     with pytest.raises(CommandError, match="no second factor"):
         call_command("reset_second_factor", "alice")
+
+
+def test_a_reset_while_the_person_sets_a_factor_up_leaves_none(client, people, monkeypatch):
+    """The session may be on a stolen device: what it does at the same moment must not outlive the reset."""
+
+    class Reset(Clock):
+        @staticmethod
+        def time():
+            call_command("reset_second_factor", "alice")
+            return Clock.now
+
+    set_up(client)
+    session = client.session
+    secret = session[totp.SECRET_SESSION_KEY] = totp.generate_totp_secret()
+    session.save()
+    monkeypatch.setattr(totp, "time", Reset)
+
+    assert client.post(reverse("activate-totp"), {"code": code_of(secret)}).status_code == 400
+    assert not Authenticator.objects.exists()
+    assert not user_of(client).is_authenticated
+
+
+def test_a_reset_while_the_person_renews_the_codes_leaves_none(client, people, monkeypatch):
+    def reset(person):
+        call_command("reset_second_factor", "alice")
+        return True
+
+    set_up(client)
+    monkeypatch.setattr(second_factor, "has_factor", reset)
+
+    assert client.post(reverse("renew-codes")).status_code == 400
+    assert not Authenticator.objects.exists()

@@ -124,7 +124,7 @@ def add_passkey(request: Request) -> HttpResponse:
 def renew_codes(request: Request) -> HttpResponse:
     if not second_factor.has_factor(request.user):
         return redirect("second-factor")
-    return _factors(request, codes=second_factor.renew_recovery_codes(request.user))
+    return _factors(request, codes=second_factor.renew_recovery_codes(request, request.user))
 
 
 @act

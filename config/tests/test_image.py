@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from django.conf import settings
@@ -44,6 +45,26 @@ def test_image_runs_commands_without_developer_tools(image, tmp_path, command):
 
 def test_image_has_neither_benchmarks_nor_tools(image):
     assert [name for name in ("bench", "tools") if (image / name).exists()] == []
+
+
+def test_image_is_built_for_two_architectures_with_version_and_revision():
+    """Without a builder here, this only shows the command."""
+    words = ["make", "--dry-run", "--no-print-directory", "image", "IMAGE=registry.example.org/webverdict:1"]
+    done = subprocess.run(words, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True, timeout=60)
+    version = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+    # The shell shows what the command gets, instead of the program.
+    shown = subprocess.run(
+        ["sh", "-c", f"docker() {{ printf '%s\\n' \"$@\"; }}\n{done.stdout}"],
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.splitlines()
+    assert {"linux/amd64,linux/arm64", "--sbom=true", f"VERSION={version}"} <= set(shown)
+    assert re.fullmatch(r"REVISION=([0-9a-f]{40})?", next(word for word in shown if word.startswith("REVISION")))
+    labels = re.findall(r"org\.opencontainers\.image\.(\w+)=", (settings.BASE_DIR / "Dockerfile").read_text())
+    assert labels == ["title", "description", "licenses", "version", "revision"]
 
 
 def test_image_has_the_client_programs_of_the_database_server():

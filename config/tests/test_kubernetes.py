@@ -40,8 +40,9 @@ def test_the_same_services_run_with_the_same_commands_and_limits():
         service = COMPOSE[name]
         if name != "migrate":  # a command of Compose is interpreted by a shell only there
             assert container.get("command") == (words(service["command"]) if "command" in service else None), name
-        limit = container["resources"]["limits"]["memory"]
-        assert limit.replace("Gi", "g").replace("Mi", "m") == service["mem_limit"], name
+        limits = container["resources"]["limits"]
+        assert limits["memory"].replace("Gi", "g").replace("Mi", "m") == service["mem_limit"], name
+        assert float(limits["cpu"]) == service["cpus"], name
 
 
 def test_every_container_is_closed():
@@ -54,6 +55,39 @@ def test_every_container_is_closed():
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]} | ({"add": added} if added else {}),
             }, name
+
+
+def selects(selector, labels):
+    wanted = [
+        *({"key": key, "values": [value]} for key, value in selector.get("matchLabels", {}).items()),
+        *selector.get("matchExpressions", []),
+    ]
+    return all(labels.get(each["key"]) in each["values"] for each in wanted)
+
+
+def find_ports_out(name):
+    """The ports that the pods of a workload reach elsewhere, except name servers; None stands for all."""
+    labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "webverdict"}
+    rules = [
+        rule
+        for item in ITEMS
+        if item["kind"] == "NetworkPolicy" and selects(item["spec"]["podSelector"], labels)
+        for rule in item["spec"].get("egress", [])
+    ]
+    assert rules, f"no policy limits {name}"
+    ports = {port["port"] for rule in rules for port in rule.get("ports", [{"port": None}])}
+    for rule in rules:
+        blocks = [to["ipBlock"] for to in rule.get("to", []) if "ipBlock" in to]
+        assert all(block["except"] for block in blocks), name
+        assert "to" in rule or {port["port"] for port in rule["ports"]} == {53}, name
+    return ports - {53}
+
+
+def test_each_workload_reaches_only_what_it_needs():
+    services = {5432, 6379, 443}
+    further = {"mail-worker": {25, 465, 587}, "judge-worker": {None}}
+    expected = {name: services | further.get(name, set()) for name in PODS} | {"proxy": {"http"}}
+    assert {name: find_ports_out(name) for name in PODS} == expected
 
 
 def names_in(file):

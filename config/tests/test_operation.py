@@ -3,9 +3,12 @@
 import json
 import os
 import signal
+import socket
 import time
 
 import pytest
+import yaml
+from django.conf import settings as django_settings
 from django.core.cache import caches
 from django.urls import reverse
 from django.utils import timezone
@@ -19,6 +22,7 @@ from config.tests.waiting import wait_until
 from judges.models import JudgeRun
 from judges.tests import builders
 
+COMPOSE = yaml.safe_load((django_settings.BASE_DIR / "docker-compose.yml").read_text())["services"]
 LIMIT = 30.0  # seconds until a fault is shown
 EXAMINE = """
 import django, json, time; django.setup()
@@ -42,11 +46,14 @@ def empty_cache():
 
 @pytest.mark.django_db(transaction=True)
 class TestPage:
-    def test_it_shows_services_versions_and_queues(self, root):
+    @pytest.mark.parametrize(("mail_host", "shown"), [("", 7), ("mail.example", 8)])
+    def test_it_shows_services_versions_and_queues(self, root, settings, mail_host, shown):
+        settings.EMAIL_HOST = mail_host
         heartbeats.send_heartbeats(list(heartbeats.PROCESSES))
         page = root.get(reverse("operator")).content.decode()
-        assert page.count('<span class="chip ok">ok</span>') == 7
+        assert page.count('<span class="chip ok">ok</span>') == shown
         assert "Waiting in webverdict-judges" in page
+        assert ("Waiting in webverdict-mail" in page) == ("Mail worker" in page) == bool(mail_host)
 
     def test_process_without_a_recent_heartbeat_has_failed(self, root, monkeypatch):
         heartbeats.send_heartbeats(["webverdict", "webverdict-judges"])
@@ -111,6 +118,24 @@ class TestPage:
         assert [root.get(address).status_code for address in addresses] == [200, 200]
 
 
+WRITE_MAIL = """
+import django; django.setup()
+from annotation import jobs, mail
+from annotation.models import MessageKind, Person
+mail.write(Person.objects.create(username="ada", email="ada@people.example"), MessageKind.INVITATION, "Join", "Join")
+jobs.send_messages.delay()
+"""
+HEARD = """
+import django, sys; django.setup()
+from config import heartbeats
+print(heartbeats.load_heartbeats()[sys.argv[1]].at.timestamp())
+"""
+
+
+def heard(instance, process):
+    return float(instance.run("-c", HEARD, process))
+
+
 def examine(instance):
     return json.loads(instance.run("-c", EXAMINE))
 
@@ -119,19 +144,32 @@ def examine(instance):
 @pytest.mark.parametrize("with_redis", [False, True])
 def test_killed_worker_and_stopped_scheduler_are_seen_in_both_profiles(tmp_path, with_redis):
     further = {"DJANGO_SETTINGS_MODULE": "config.settings"}
-    with own_redis(started=with_redis) as redis:
+    options = COMPOSE["mail-worker"]["command"][-6:-2]
+    assert options[0] == "--pool"
+    with own_redis(started=with_redis) as redis, socket.create_server(("127.0.0.1", 0)) as mail_server:
+        further |= {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(mail_server.getsockname()[1])}
+        further |= {"EMAIL_TIMEOUT": "600", "SITE_URL": "https://review.example.org"}
         instance = Instance(tmp_path, redis_url=redis.url if with_redis else "", further=further)
         instance.run("manage.py", "migrate", "--verbosity", "0")
         schedule = ("--schedule", str(tmp_path / "schedule"), "--pidfile", "")
         with (
             instance.worker("worker", EVERYTHING_ELSE) as worker,
             instance.worker("judges", JUDGES) as judges,
+            instance.worker("mail", heartbeats.MAIL, *options) as mail_worker,
             instance.process("beat", "celery", "--app", "config", "beat", *schedule) as beat,
         ):
             wait_until(lambda: all(examine(instance)[0].values()), "everything works", 120)
+            instance.run("-c", WRITE_MAIL)
+            mail_server.settimeout(120)
+            connection, _ = mail_server.accept()  # which gets no answer
+            since = heard(instance, heartbeats.MAIL)
+            wait_until(lambda: heard(instance, heartbeats.MAIL) > since, "a waiting mail worker sends heartbeats", 30)
             kill(worker)
+            kill(mail_worker)
+            connection.close()
             beat.send_signal(signal.SIGSTOP)
             wait_until(lambda: not examine(instance)[0]["worker"], "the killed worker is seen", LIMIT)
+            wait_until(lambda: not examine(instance)[0]["mail worker"], "the killed mail worker is seen", LIMIT)
             wait_until(lambda: not examine(instance)[0]["scheduler"], "the stopped scheduler is seen", LIMIT)
             assert examine(instance)[0]["judge worker"]
             if with_redis:

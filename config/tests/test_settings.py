@@ -145,8 +145,9 @@ def test_compose_passes_every_documented_variable_to_the_application():
 UNITS = {"m": 1, "g": 1024}  # in MiB
 
 
-def test_compose_limits_the_memory_of_every_service_to_less_than_8_gib_together():
+def test_compose_limits_every_service_to_two_processors_and_all_together_to_less_than_8_gib():
     services = yaml.safe_load((BASE_DIR / "docker-compose.yml").read_text())["services"]
+    assert [name for name, service in services.items() if not 0 < service.get("cpus", 0) <= 2] == []
     limits = {name: service.get("mem_limit", "") for name, service in services.items()}
     assert not [name for name, limit in limits.items() if not re.fullmatch(r"\d+[mg]", limit)]
     del limits["migrate"], limits["backup"]  # they end
