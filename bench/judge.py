@@ -7,7 +7,6 @@ after a fixed time. Database and broker are as in `make run`, in a separate fold
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import sys
@@ -22,12 +21,12 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from bench import scratch
+from bench.processes import used_by
 from config.processes import CannotRun, Child, Stopped, check_alive, stop_on_signals, stopping_children
 from tools.chromium import find_chromium
 
 STEPS = 20
 CASES = ((0.5, 32), (3.0, 32), (0.5, 64), (3.0, 64))  # latency in seconds, calls in flight
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 # A page of text and photographs that PNG compresses to about 1 MB, as real full pages do.
 PAGE = """<!doctype html><style>body{margin:0;font:15px sans-serif;width:1280px;height:1600px}
 canvas{display:block}p{columns:3;margin:16px}</style><canvas width="1280" height="600"></canvas><p></p>"""
@@ -62,27 +61,6 @@ def pictures(count: int) -> list[bytes]:
             made.append(page.screenshot())
         browser.close()
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class Used:
-    """CPU seconds of a process group since its start, and its current memory in MB; shared memory counts once."""
-
-    cpu: float
-    memory: float
-
-
-def used_by(group: int) -> Used:
-    """Return the usage of a process group, from /proc of Linux."""
-    cpu = memory = 0.0
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # a process may end in the meantime
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[2]) != group:
-                continue
-            cpu += sum(int(field) for field in fields[11:15]) / CLOCK_TICKS
-            memory += int((folder / "smaps_rollup").read_text().partition("\nPss:")[2].split()[0]) / 1024
-    return Used(cpu, memory)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,10 @@ class OwnPostgres:
         self.data = folder / "data"
         self._run("initdb", "--pgdata", "data", "--username", "postgres", "--auth", "trust", "--no-sync")
 
+    @property
+    def pid(self) -> int:
+        return int((self.data / "postmaster.pid").read_text().split()[0])
+
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
         self._run("pg_ctl", "start", "--wait", "--pgdata", "data", "--log", "log", "--options", options)
