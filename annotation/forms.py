@@ -27,9 +27,11 @@ from annotation.form_fields import (
     form_field,
     terms,
 )
+from annotation.formats.people_csv import LARGEST_FILE, MOST_ROWS
 from annotation.formats.registry import describe_files, describe_task_files
+from annotation.invitations import GIVEN_ROLES
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
-from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Membership, Person
+from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Person
 from annotation.protocol import PATHS, PROCESS_LABELS, VERDICT_RULES, Term, is_blank
 from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
 from annotation.workflow import Incomplete
@@ -304,6 +306,10 @@ def check_label_file_size(file: File) -> None:
     check_size(file, LARGEST_LABEL_FILE)
 
 
+def check_people_file_size(file: File) -> None:
+    check_size(file, LARGEST_FILE)
+
+
 class UploadForm(forms.Form):
     package = forms.FileField(
         label="Package",
@@ -369,16 +375,35 @@ class TasksForm(forms.Form):
         return str(self.cleaned_data["name"])
 
 
+class PeopleFileForm(forms.Form):
+    people = forms.FileField(
+        label="CSV file",
+        validators=[check_people_file_size],
+        help_text=f"At most {MOST_ROWS} lines, separated by commas or semicolons, in UTF-8.",
+    )
+    dry_run = forms.BooleanField(label="Check without inviting", required=False)
+
+
+class HoursForm(forms.Form):
+    """A span of days, of which each can be left out."""
+
+    first = forms.DateField(label="From", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    last = forms.DateField(label="To", required=False, widget=forms.DateInput(attrs={"type": "date"}))
+    daily = forms.BooleanField(label="One row for each day", required=False)
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        if given.get("first") and given.get("last") and given["first"] > given["last"]:
+            raise ValidationError("The first day is after the last. Swap them.")
+        return given
+
+
 class LabelsForm(forms.Form):
     labels = forms.FileField(
         label="Label file",
         validators=[check_label_file_size],
         help_text="CSV with annotator, task_id, agent, label; optionally reasoning, failure_step, failure_type.",
     )
-
-
-# Without auditors, who read only submissions from evidence bundles: see `Membership.Role`.
-GIVEN_ROLES = [pair for pair in Membership.Role.choices if pair[0] != Membership.Role.AUDITOR]
 
 
 class MemberForm(forms.Form):

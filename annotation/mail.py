@@ -24,7 +24,7 @@ from django.urls import reverse
 
 from annotation import clock
 from annotation.formats.printable import counted, printable
-from annotation.models import GROUP_OF, MailGroup, MailOptOut, Message, MessageKind, Person
+from annotation.models import GROUP_OF, MailGroup, MailOptOut, Membership, Message, MessageKind, Person
 from annotation.workflow import passwords
 
 logger = logging.getLogger(__name__)
@@ -122,11 +122,10 @@ def write_password_links(accounts: list[int]) -> None:
             write_invitation(person)
 
 
-def write_invitation(person: Person, role: str = "", submission: int | None = None) -> None:
-    """Write to a new member, with a link to set the password if they have none yet."""
-    where = f"You can now take part in submission {submission}, as {role}."
-    if not role:
-        where = "You are invited to WebVerdict."
+def write_invitation(person: Person, *members: Membership) -> None:
+    """Write to a person about their new memberships, with a link to set the password if they have none yet."""
+    parts = "; ".join(f"submission {member.submission_id}, as {member.role}" for member in members)
+    where = f"You can now take part in {parts}." if parts else "You are invited to WebVerdict."
     if passwords.has_joined(person):
         write(person, MessageKind.INVITATION, "New submission on WebVerdict", where, reverse("home"))
         return

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from annotation.formats.csv_tables import csv_rows
 from annotation.formats.documents import FormatError, decode_text, kind_of, parse_json
-from annotation.formats.labels_csv import csv_rows
 from annotation.formats.printable import listing, printable
 from annotation.records import Problem
 from judges.judgment_rows import JudgmentRecord, RowRefused, read_row

@@ -121,6 +121,17 @@ class SubmissionSerializer(serializers.ModelSerializer):
         ]  # fmt: skip
 
 
+class HoursSerializer(serializers.Serializer):
+    annotator = serializers.CharField(help_text="The user name.")
+    pseudonym = serializers.CharField(allow_null=True, help_text="null for a row of several submissions.")
+    submission = serializers.IntegerField(allow_null=True, help_text="null for a row of several submissions.")
+    date = serializers.DateField(allow_null=True, help_text="The day in UTC; null unless daily.")
+    labels = serializers.IntegerField(help_text="Submitted labels, without revisions.")
+    labels_without_time = serializers.IntegerField(help_text="Those whose time was not measured.")
+    active_hours = serializers.FloatField(help_text="Active time until these labels were submitted.")
+    revising_hours = serializers.FloatField(help_text="Active time of revisions.")
+
+
 class MemberSerializer(serializers.ModelSerializer):
     name = serializers.CharField(source="person.username", help_text="Shown to maintainers only.")
 

@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation import jobs, mail, password_limits
-from annotation.models import Event, MailGroup, Message, MessageKind, Person, Submission
+from annotation.models import Event, MailGroup, Membership, Message, MessageKind, Person, Submission
 from annotation.tests import smtp, testing
 from config.celery import app
 
@@ -158,7 +158,7 @@ def test_further_submissions_of_a_person_do_not_use_up_the_links(mailbox: smtp.M
     Person.objects.filter(pk=people["alice"].pk).update(last_login=timezone.now())
     people["alice"].refresh_from_db()
     for number in range(mail.MOST_LINKS):
-        mail.write_invitation(people["alice"], "annotator", number)
+        mail.write_invitation(people["alice"], Membership(submission_id=number, role=Membership.Role.ANNOTATOR))
 
     ask("alice")
 

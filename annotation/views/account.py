@@ -44,6 +44,7 @@ from annotation.account_forms import (
     PhraseForm,
     TokenForm,
 )
+from annotation.forms import HoursForm
 from annotation.models import ApiToken, Membership, MessageKind, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
 from annotation.views.answers import Request, act, act_from, is_scripted, page, paginate
@@ -374,6 +375,7 @@ def _account(request: Request, status: int = 200, **context: Any) -> HttpRespons
     context.setdefault("mail_form", MailForm(unwanted=mail.find_unwanted(request.user)))
     context["sends"] = bool(settings.EMAIL_HOST)
     context.setdefault("phrase_form", PhraseForm())
+    context["hours_form"] = HoursForm() if access.labels_by(request.user).exists() else None
     context["phrases"] = access.phrases_of(request.user)
     context["tokens"] = access.tokens_of(request.user).order_by("revoked_at", "-created_at")
     return render(request, "annotation/account.html", context, status=status)

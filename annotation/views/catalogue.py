@@ -14,7 +14,7 @@ from django.utils.text import slugify
 from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, parked
 from annotation.formats.printable import counted
 from annotation.formats.spreadsheets import csv_text, file_name
-from annotation.forms import KeyPointsForm, LabelsForm, TasksForm, UploadForm
+from annotation.forms import HoursForm, KeyPointsForm, LabelsForm, TasksForm, UploadForm
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, ImportedLabel, Label, Submission, Task, Upload
 from annotation.records import ImportReport
@@ -96,12 +96,14 @@ def _benchmark(
     )
     if "proposed" in request.GET:
         tasks = tasks.filter(proposals__gt=0)
+    maintained = access.submissions_maintained_by(request.user).filter(benchmark=found)
     context = {
         "benchmark": found,
         "page": paginate(request, tasks, 100),
         "q": words,
         "form": form,
         "report": report.as_json() if report else None,
+        "hours_form": HoursForm() if maintained.exists() else None,
         "imported_labels": ImportedLabel.objects.filter(benchmark=found).count(),
     }
     return render(request, "annotation/benchmark.html", context, status=status)

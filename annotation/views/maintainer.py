@@ -9,9 +9,6 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
-from django.utils.encoding import force_bytes
-from django.utils.http import urlsafe_base64_encode
 
 from annotation import access, chain_checks, mail, parked, progress, reminders, training, workflow
 from annotation.formats.printable import counted
@@ -182,7 +179,7 @@ def add_person(request: Request, pk: int) -> HttpResponse:
         return _people(request, found, member_form=form, status=400)
     with transaction.atomic():
         member = workflow.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
-        mail.write_invitation(member.person, member.role, found.pk)
+        mail.write_invitation(member.person, member)
     messages.success(request, f"{member.person} joined as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
@@ -197,8 +194,7 @@ def invite(request: Request, pk: int) -> HttpResponse:
         return _people(request, found, invitation_form=form, status=400)
     with transaction.atomic():
         person = form.invite()
-        workflow.add_member(request.user, found, person, form.cleaned_data["role"])
-        mail.write_invitation(person, form.cleaned_data["role"], found.pk)
+        mail.write_invitation(person, workflow.add_member(request.user, found, person, form.cleaned_data["role"]))
     return _people(request, found, invited=person, link=_join_link(request, person), mailed=mail.can_mail(person))
 
 
@@ -263,9 +259,7 @@ def _member(found: Submission, person_pk: int) -> Membership:
 
 
 def _join_link(request: Request, person: Person) -> str:
-    uid = urlsafe_base64_encode(force_bytes(person.pk))
-    token = passwords.create_link_token(request.user, person)
-    return request.build_absolute_uri(reverse("join", args=[uid, token]))
+    return request.build_absolute_uri(passwords.create_link_path(request.user, person))
 
 
 def _load_practices(found: Submission, members: list[Membership]) -> list[tuple[str, training.Practice]]:

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from annotation import access, clock, progress, quality, queue, stages, state_snapshots, training, workflow
-from annotation.forms import VERDICT_NAMES, MatrixForm
+from annotation.forms import VERDICT_NAMES, HoursForm, MatrixForm
 from annotation.models import Membership, Submission
 from annotation.models.states import State, final_verdict
 from annotation.records import Verdict
@@ -150,6 +150,7 @@ def annotator_quality(request: Request, pk: int) -> HttpResponse:
         "submission": found,
         "report": report,
         "enough": quality.ENOUGH,
+        "hours_form": HoursForm(),
         "page": paginate(request, report.hints, 50),
     }
     return render(request, "annotation/quality.html", context)

@@ -117,6 +117,11 @@ def create_link_token(actor: Person, person: Person) -> str:
     return default_token_generator.make_token(person)
 
 
+def create_link_path(actor: Person, person: Person) -> str:
+    """Return the path of a link with a token of `create_link_token`."""
+    return _build_path("join", person, create_link_token(actor, person))
+
+
 class MailTokenGenerator(PasswordResetTokenGenerator):
     """Tokens of links in e-mail: their use is recorded as `PasswordWay.MAIL`."""
 
@@ -129,7 +134,11 @@ mail_token_generator = MailTokenGenerator()
 def create_mail_path(person: Person) -> str:
     """Return the path of a link for the person's own mailbox: an invitation, or a new password if they have joined."""
     name, tokens = ("new-password", mail_token_generator) if has_joined(person) else ("join", default_token_generator)
-    return reverse(name, args=[urlsafe_base64_encode(force_bytes(person.pk)), tokens.make_token(person)])
+    return _build_path(name, person, tokens.make_token(person))
+
+
+def _build_path(name: str, person: Person, token: str) -> str:
+    return reverse(name, args=[urlsafe_base64_encode(force_bytes(person.pk)), token])
 
 
 def _record_change(person: Person) -> None:
