@@ -39,6 +39,13 @@ class PersonAdmin(Kept, UserAdmin):
             record_account_change(cast("Person", request.user), obj, form.changed_data)
 
 
-admin.site.register([Benchmark, Agent], Kept)
+@admin.register(Benchmark)
+class BenchmarkAdmin(Kept):
+    """The operator sets quotas here. Archiving also changes submissions and their events, so it has a page."""
+
+    exclude = ("archived_at",)
+
+
+admin.site.register(Agent, Kept)
 # An identity or a second factor entered by an operator would let them act as the person, and nothing would record it.
 admin.site.unregister([EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken])

@@ -20,6 +20,7 @@ from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Assignment, Benchmark, ImportedLabel, KeyPoint, Person, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
+from annotation.workflow.archiving import lock_benchmark
 from annotation.workflow.guards import TRY_LATER, Conflict
 
 LARGEST_LABEL_FILE = 16 * 1024 * 1024  # bytes that a page or the API reads while somebody waits
@@ -95,7 +96,7 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
     benchmark, _ = Benchmark.objects.get_or_create(
         slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
     )
-    _lock(benchmark.pk)
+    lock_benchmark(benchmark.pk)
     started, waiting = timezone.now(), iter(records)
     while batch := list(islice(waiting, BATCH)):
         _write_batch(benchmark, batch, started, report)
@@ -163,15 +164,10 @@ def _require_settled(task: int) -> None:
         raise Conflict(f"A label of this task was just submitted, and can still be undone. {TRY_LATER}")
 
 
-def _lock(benchmark: int) -> None:
-    """Take the lock under which times are recorded, so that a freeze sees every task created before it."""
-    Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark)
-
-
 def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPoint]:
     """Append the key points that the task lacks and return them; equal proposals are settled."""
     with transaction.atomic():
-        _lock(task.benchmark_id)
+        lock_benchmark(task.benchmark_id)
         _require_settled(task.pk)
         return _add_key_points(task, texts, timezone.now())
 
@@ -205,7 +201,7 @@ def propose_key_point(task: Task, text: str, person: Person) -> KeyPoint | None:
 def accept_key_point(key_point: KeyPoint) -> None:
     """Make a proposal a key point that every new label needs; equal proposals of others are settled."""
     with transaction.atomic():
-        _lock(key_point.task.benchmark_id)
+        lock_benchmark(key_point.task.benchmark_id)
         _require_settled(key_point.task_id)
         Task.objects.select_for_update(no_key=True).get(pk=key_point.task_id)
         now = timezone.now()
@@ -220,7 +216,7 @@ def accept_key_point(key_point: KeyPoint) -> None:
 def retire_key_point(key_point: KeyPoint) -> None:
     """Stop asking for a key point or a proposal; findings that refer to it stay."""
     with transaction.atomic():
-        _lock(key_point.task.benchmark_id)
+        lock_benchmark(key_point.task.benchmark_id)
         _require_settled(key_point.task_id)
         KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
 
@@ -235,7 +231,7 @@ def import_labels(data: bytes, name: str, *, benchmark: Benchmark) -> ImportRepo
         report.reject("", *problems)
         return report
     with transaction.atomic():
-        Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        lock_benchmark(benchmark.pk, key=True)
         _write_labels(records, benchmark, report)
         if report.rejected:
             transaction.set_rollback(True)

@@ -1,4 +1,4 @@
-"""Store the package of a successful check for a day, so that it can be imported without another upload."""
+"""Store the package of a successful check for some hours, so that it can be imported without another upload."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.db.models import Q
 
 from annotation import arrivals, clock, screenshots
 from annotation.models import Upload
 
-STORED_FOR = timedelta(hours=24)
+
+def _stored_for() -> timedelta:
+    return timedelta(hours=settings.CHECKED_PACKAGE_HOURS)
 
 
 def is_importable(upload: Upload) -> bool:
@@ -24,7 +28,7 @@ def find_expiry(upload: Upload) -> datetime | None:
     """Return until when the checked package can be imported; None if it cannot, or not any more."""
     if upload.finished_at is None or not upload.stored_as or not is_importable(upload):
         return None
-    expires_at = upload.finished_at + STORED_FOR
+    expires_at = upload.finished_at + _stored_for()
     return expires_at if expires_at > clock.now() and _has_file(upload) else None
 
 
@@ -44,7 +48,7 @@ def start_import(upload: Upload, send: Callable[[str], Any]) -> bool:
     """
     if find_expiry(upload) is None:
         return False
-    checked = Upload.objects.filter(pk=upload.pk, dry_run=True, finished_at__gt=clock.now() - STORED_FOR)
+    checked = Upload.objects.filter(pk=upload.pk, dry_run=True, finished_at__gt=clock.now() - _stored_for())
     with transaction.atomic():
         # `tries` continues: a worker that lost the row during the check must not match it again.
         is_first = checked.exclude(stored_as="").update(
@@ -62,8 +66,11 @@ def start_import(upload: Upload, send: Callable[[str], Any]) -> bool:
 
 
 def forget_expired() -> None:
-    """Delete the packages of checks that nobody imported in time."""
-    expired = Upload.objects.filter(dry_run=True, finished_at__lte=clock.now() - STORED_FOR).exclude(stored_as="")
+    """Delete the packages of checks that nobody imported in time, and old records of finished uploads."""
+    expired = Upload.objects.filter(dry_run=True, finished_at__lte=clock.now() - _stored_for()).exclude(stored_as="")
     for pk, name in expired.values_list("pk", "stored_as"):
         if expired.filter(pk=pk).update(stored_as=""):
             arrivals.delete_file(name)
+    if settings.UPLOAD_DAYS:
+        finished = Upload.objects.filter(finished_at__lt=clock.now() - timedelta(days=settings.UPLOAD_DAYS))
+        finished.exclude(Q(dry_run=True) & ~Q(stored_as="")).delete()

@@ -56,6 +56,16 @@ def delete_files_on_failure(
         screenshots.saved_digests.reset(token)
 
 
+@contextmanager
+def exclude_imports(seconds: float) -> Iterator[None]:
+    """Keep imports from using stored files, while rows that name them, and then the files, are deleted.
+
+    Raises TimeoutError if an import does not end within ``seconds``.
+    """
+    with _lock(exclusive=True, seconds=seconds):
+        yield
+
+
 def _delete(digests: set[str], seconds: float) -> None:
     if not digests:
         return

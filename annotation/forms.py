@@ -317,7 +317,9 @@ class UploadForm(forms.Form):
         help_text=f"One of: {describe_files()}. Other agents can write the format webverdict-1.",
     )
     agent_name = forms.CharField(label="Agent", max_length=200, help_text="The name used in exports.")
-    benchmark = forms.ModelChoiceField(Benchmark.objects.order_by("name"), required=False, empty_label="Choose…")
+    benchmark = forms.ModelChoiceField(
+        Benchmark.objects.filter(archived_at=None).order_by("name"), required=False, empty_label="Choose…"
+    )
     tasks = forms.FileField(
         label="Tasks of a new benchmark",
         validators=[check_task_file_size],
@@ -346,7 +348,7 @@ class UploadForm(forms.Form):
     dry_run = forms.BooleanField(
         label="Check without importing",
         required=False,
-        help_text="If the check finds no problems, the file is stored for 24 hours, so that you can import it.",
+        help_text="If the check finds no problems, the file is stored for some time, so that you can import it.",
     )
 
     def clean(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import IO, Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from annotation import screenshots
+from annotation import quotas, screenshots
 from annotation.file_cleanup import delete_files_on_failure
 from annotation.formats import har
 from annotation.formats.archive import Package, PackageError
@@ -164,6 +164,7 @@ def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Su
             if report.rejected and not options.keep_valid:
                 report.valid = passed
                 return []
+            _require_room(Benchmark.objects.get(pk=options.benchmark.pk), valid, options)
             report.accepted = passed
             return _save(valid, options, report) if valid and not options.dry_run else []
     except PackageError as error:
@@ -172,6 +173,21 @@ def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Su
         return _reject_package(report, Problem("account_closed", str(error)))
     except screenshots.STORE_ERRORS as error:
         raise ImportStopped.from_error(error) from error
+
+
+def _require_room(benchmark: Benchmark, packages: list[ParsedPackage], options: ImportOptions) -> None:
+    """Raise PackageError if the benchmark is archived, or the files of new packages exceed its quota."""
+    if benchmark.archived_at is not None:
+        message = f"The benchmark {benchmark} is archived. Ask its maintainer or the operator to restore it."
+        raise PackageError(Problem("benchmark_archived", message))
+    if benchmark.quota_bytes is None:
+        return
+    sizes: dict[str, int] = {}
+    for checked in (c for parsed in packages if _find_imported(options, parsed) is None for c in parsed.checked):
+        sizes |= {image.sha256: image.size for image in checked.images.values()}
+        sizes |= {sha256: size for _, sha256, size in checked.attachments.values()}
+    if excess := quotas.find_excess(benchmark, sizes):
+        raise PackageError(excess)
 
 
 def _reject_package(report: ImportReport, problem: Problem) -> list[Submission]:
@@ -324,7 +340,9 @@ def _save(packages: list[ParsedPackage], options: ImportOptions, report: ImportR
     with transaction.atomic():
         if options.maintainer is not None:
             lock_account(options.maintainer)
-        Benchmark.objects.select_for_update().get(pk=options.benchmark.pk)
+        # Under the lock: of two imports, the second one counts the files of the first.
+        benchmark = Benchmark.objects.select_for_update().get(pk=options.benchmark.pk)
+        _require_room(benchmark, packages, options)
         rows: list[tuple[Submission, bool]] = []
         for parsed in packages:
             rows.append(_get_or_create(options, parsed, report, {row.pk for row, is_new in rows if is_new}))

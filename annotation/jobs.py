@@ -19,6 +19,7 @@ from annotation import (
     chain_checks,
     changes,
     checked_uploads,
+    clock,
     ingest,
     mail,
     parked,
@@ -117,7 +118,7 @@ def submit_parked() -> None:
 
 @shared_task
 def return_leases() -> None:
-    for submission in Submission.objects.filter(frozen_at__isnull=True):
+    for submission in Submission.objects.filter(frozen_at__isnull=True, archived_at__isnull=True):
         workflow.return_expired_leases(submission)
 
 
@@ -171,3 +172,9 @@ def write_password_links(accounts: list[int]) -> None:
 @shared_task
 def forget_messages() -> None:
     mail.forget_old()
+
+
+@shared_task
+def forget_drafts() -> None:
+    if settings.DRAFT_DAYS:
+        workflow.delete_old_drafts(clock.now() - timedelta(days=settings.DRAFT_DAYS))

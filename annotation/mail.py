@@ -32,7 +32,6 @@ logger = logging.getLogger(__name__)
 LEASE = timedelta(minutes=15)  # longer than all time-outs of one mail together
 FIRST_DELAY, LONGEST_DELAY = timedelta(minutes=1), timedelta(hours=4)
 MOST_ATTEMPTS = 9  # with these delays for about 14 hours
-STORED = timedelta(days=180)
 LONG = timedelta(minutes=3)  # a person who starts a job of this length does not wait for its end
 MOST_LINKS, LINK_PERIOD = 3, timedelta(hours=1)  # for a new password, to one person
 MOST_NAMES = 50  # of accounts with the same e-mail address, in one mail
@@ -135,7 +134,7 @@ def write_invitation(person: Person, *members: Membership) -> None:
 
 
 def forget_old() -> None:
-    Message.objects.filter(created_at__lt=clock.now() - STORED).delete()
+    Message.objects.filter(created_at__lt=clock.now() - timedelta(days=settings.MESSAGE_DAYS)).delete()
 
 
 # --- opting out -------------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def remind(person: Person, by_hand: bool = False) -> bool:
 
 
 def _list_work(person: Person) -> list[str]:
-    memberships = access.memberships_of(person).order_by("submission")
+    memberships = access.memberships_of(person).filter(submission__archived_at=None).order_by("submission")
     waiting = [(membership, find_work(person, membership).count) for membership in memberships]
     return [_describe(membership.submission, count) for membership, count in waiting if count]
 
@@ -97,7 +97,7 @@ def remind_members(members: Iterable[Membership]) -> tuple[int, int]:
 def write_about_submissions() -> None:
     """Write to adjudicators about new disputes, and to maintainers once a submission is ready to freeze."""
     waiting: dict[Person, list[tuple[Submission, int, datetime]]] = defaultdict(list)
-    running = Submission.objects.filter(frozen_at__isnull=True, audited=False, practice=False)
+    running = Submission.objects.filter(frozen_at__isnull=True, archived_at=None, audited=False, practice=False)
     for submission in running.select_related("benchmark").order_by("pk"):
         standing = progress.count_states(submission)
         states = dict(standing.states)

@@ -60,6 +60,10 @@ class Rendition(StrEnum):
     FULL = "full"
 
 
+CACHED = (Rendition.THUMBNAIL, Rendition.DISPLAY, "judge")  # folders of renditions, named by the original
+SHEETS = ("sheet",)  # named by `sheet_key`
+
+
 WIDTHS = {Rendition.THUMBNAIL: 240, Rendition.DISPLAY: 1600}
 TILE = (200, 108)  # of a sheet: twice what the strip shows, for screens with small pixels
 SHEET_QUALITY = 50  # looks like 82 even when enlarged four times, with 62% of the bytes
@@ -367,6 +371,7 @@ def prune(older_than: timedelta) -> int:
         for sha256 in _list_folder(f"originals/{folder}")[1]:
             name = f"originals/{folder}/{sha256}"  # as it was listed: not every file there is an original
             if not _is_named(sha256) and stored_at(name) < before:
+                delete_renditions([sha256])
                 default_storage.delete(name)
                 deleted += 1
     return deleted
@@ -376,7 +381,15 @@ def delete_unnamed(digests: Iterable[str]) -> None:
     """Delete originals that no row names, of any age. Only safe under the exclusive lock of `file_cleanup`."""
     for sha256 in digests:
         if not _is_named(sha256):
-            default_storage.delete(_original_name(sha256))
+            delete_renditions([sha256])
+            default_storage.delete(_original_name(sha256))  # last: while it is there, `prune` finds what is left
+
+
+def delete_renditions(digests: Sequence[str], kinds: Sequence[str] = CACHED) -> None:
+    """Delete cached renditions of originals, or sheets by their keys; they are rendered again if they are needed."""
+    for kind in kinds:
+        for name in digests:
+            default_storage.delete(f"renditions/{kind}/{name[:2]}/{name}")
 
 
 def _forget_unfinished(before: datetime) -> None:

@@ -22,7 +22,9 @@ from judges.models import JudgeRun, ModelCall
 # Problems of this server, and not of the package.
 OWN_FAULTS = ("import_failed", "import_stopped", "import_given_up")
 OWN_FAULT = Q(report__rejected__0__problems__0__code__in=OWN_FAULTS)
-OPEN = Q(submission__frozen_at=None, submission__audited=False, submission__practice=False)
+OPEN = Q(
+    submission__frozen_at=None, submission__archived_at=None, submission__audited=False, submission__practice=False
+)
 
 Counts = dict[tuple[str, ...], int]
 

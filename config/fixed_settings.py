@@ -95,3 +95,24 @@ SPECTACULAR_SETTINGS = {
     # Several models have a kind: without a name here, the schema would number them.
     "ENUM_NAME_OVERRIDES": {"ExpectationKind": "judges.models.Expectation.Kind"},
 }
+
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A page that sends a message must answer soon even without a broker; jobs are queued again from their rows.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0, "interval_max": 0.1}
+CELERY_RESULT_BACKEND = None  # the state of a job is in our tables
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last messages of a killed pool process, before its job is sent again
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "webverdict"
+# A judge run may take hours and mostly waits: it must not delay imports, so it has its own worker. The worker that
+# reads uploads must not have access to the internet, so the judge worker publishes anchors.
+CELERY_TASK_ROUTES = {
+    "judges.jobs.work_on": {"queue": "webverdict-judges"},
+    "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
+    # A slice of a judge run takes minutes, and people wait for a link to set a password.
+    "annotation.jobs.send_messages": {"queue": "webverdict-mail"},
+    "annotation.jobs.write_password_links": {"queue": "webverdict-mail"},
+}
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False

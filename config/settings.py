@@ -273,13 +273,28 @@ OIDC_MAINTAINER_GROUP = environment.text("OIDC_MAINTAINER_GROUP")
 #: prints. Needs `OIDC_ISSUER`.
 LOCAL_SIGN_IN = environment.flag("LOCAL_SIGN_IN", default=True)
 environment.check_sign_in(OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, LOCAL_SIGN_IN)
-#: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
-SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
 #: Who must have a second factor: `operators`, `maintainers` (of the instance, and operators), `everybody` or `off`. All
 #: can set one up. The embedded profile has `off` by default.
 REQUIRE_MFA = environment.choice(
     "REQUIRE_MFA", "operators" if PRODUCTION else "off", "off operators maintainers everybody"
 )
+
+# --- Retention -----------------------------------------------------------------------------------------------
+
+#: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
+SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
+#: Days after which people sign in again in any case, and the session is deleted. Applies from the next sign-in.
+SESSION_DAYS = environment.number("SESSION_DAYS", 14, least=1)
+SESSION_COOKIE_AGE = SESSION_DAYS * 24 * 3600
+#: Days until a message to a person is deleted, at least 1.
+MESSAGE_DAYS = environment.number("MESSAGE_DAYS", 180, least=1)
+#: Days until a draft is deleted that nobody has changed, unless its author has reserved the trajectory. 0: never.
+DRAFT_DAYS = environment.number("DRAFT_DAYS", 0)
+#: Days until the record of a finished upload (file name and report) is deleted; the submission has its own copy of the
+#: report. 0: never. Packages themselves are deleted after the import.
+UPLOAD_DAYS = environment.number("UPLOAD_DAYS", 0)
+#: Hours until a package that was only checked is deleted, at least 1.
+CHECKED_PACKAGE_HOURS = environment.number("CHECKED_PACKAGE_HOURS", 24, least=1)
 
 # --- Security ------------------------------------------------------------------------------------------------
 
@@ -301,9 +316,6 @@ CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True
 #: Hours without a request after which people sign in again.
 SESSION_IDLE_HOURS = environment.number("SESSION_IDLE_HOURS", 24, least=1)
-#: Days after which people sign in again in any case.
-SESSION_DAYS = environment.number("SESSION_DAYS", 14, least=1)
-SESSION_COOKIE_AGE = SESSION_DAYS * 24 * 3600
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 if BEHIND_PROXY:
@@ -364,27 +376,7 @@ else:
     CELERY_BROKER_URL = "filesystem://localhost//"
     CELERY_BROKER_TRANSPORT = "config.filesystem_broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS = {"folder": str(BROKER_FOLDER), "polling_interval": 0.1}
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A page that sends a message must answer soon even without a broker; jobs are queued again from their rows.
-CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1, "interval_step": 0, "interval_max": 0.1}
-CELERY_RESULT_BACKEND = None  # the state of a job is in our tables
-CELERY_TASK_IGNORE_RESULT = True
-CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = True
-CELERY_WORKER_LOST_WAIT = 3.0  # seconds for the last messages of a killed pool process, before its job is sent again
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_TASK_DEFAULT_QUEUE = "webverdict"
-# A judge run may take hours and mostly waits: it must not delay imports, so it has its own worker. The worker that
-# reads uploads must not have access to the internet, so the judge worker publishes anchors.
-CELERY_TASK_ROUTES = {
-    "judges.jobs.work_on": {"queue": "webverdict-judges"},
-    "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
-    # A slice of a judge run takes minutes, and people wait for a link to set a password.
-    "annotation.jobs.send_messages": {"queue": "webverdict-mail"},
-    "annotation.jobs.write_password_links": {"queue": "webverdict-mail"},
-}
 CELERY_TIMEZONE = TIME_ZONE
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has no broadcast
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "beat-schedule")
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
@@ -400,6 +392,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
     "write-messages": {"task": "annotation.jobs.write_messages", "schedule": 3600.0},
     "forget-messages": {"task": "annotation.jobs.forget_messages", "schedule": 86_400.0},
+    "forget-drafts": {"task": "annotation.jobs.forget_drafts", "schedule": 86_400.0},
 }
 if EMAIL_HOST or not PRODUCTION:  # only then a worker takes messages from this queue
     sending = {"task": "annotation.jobs.send_messages", "schedule": 10.0, "options": {"expires": 10}}

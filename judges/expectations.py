@@ -16,6 +16,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
+from annotation import workflow
 from annotation.formats import scratch
 from annotation.formats.archive import MIB, Limits, Package, PackageError, open_package
 from annotation.formats.documents import UNSTORABLE, FormatError, decode_text, kind_of, parse_json
@@ -237,7 +238,7 @@ def _import(
         report.reject("", Problem("file_empty", f"{printable(name)}: has no entries.", printable(name)))
         return report
     with transaction.atomic():
-        Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        workflow.lock_benchmark(benchmark.pk)
         tasks = {task.external_id: task for task in benchmark.tasks.select_related("benchmark").order_by("version")}
         for entry in entries:
             _write_entry(person, tasks, kind, entry, report, f"imported from {printable(name, 200)}")

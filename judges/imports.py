@@ -12,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
+from annotation import workflow
 from annotation.formats.printable import listing, printable
 from annotation.formats.tasks import nearest
 from annotation.models import Agent, Benchmark, Step, Task, Trajectory
@@ -69,7 +70,7 @@ def import_judgments(
         return outcome
     source = {"file": printable(name, 200), "sha256": hashlib.sha256(data).hexdigest()}
     with transaction.atomic():
-        Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        workflow.lock_benchmark(benchmark.pk)
         _Import(outcome, benchmark, found.records, source).write(judge, person)
         if outcome.report.rejected:
             transaction.set_rollback(True)

@@ -24,7 +24,7 @@ from annotation import clock
 from annotation.models import Membership, Submission
 from annotation.workflow import Conflict
 from annotation.workflow.guards import Role, lock_submission, record, require_member
-from judges import defining, jobs
+from judges import defining, jobs, quotas
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
 from judges.planning import plan
 from judges.ready_judges import RunRefused, find_endpoint
@@ -84,6 +84,7 @@ def start(
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
         find_endpoint(judge)
+        quotas.require_room(judge, submission.benchmark_id)
         budget = _parse_budget(judge, planned.ready.terms, max_cost)
         defining.freeze(judge)
         run = JudgeRun.objects.create(
@@ -131,6 +132,7 @@ def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
         if max_cost is not None:
             row.max_cost = _parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
         _require_budget(row)
+        quotas.require_room(row.judge, row.submission.benchmark_id)
         row.paused_at, row.stopped = None, ""
         row.save(update_fields=["paused_at", "stopped", "max_cost"])
         record(row.submission, member, "judge_run_resumed", **build_payload(row), max_cost=_format_amount(row.max_cost))
@@ -157,6 +159,7 @@ def retry_failed(person: Any, run: JudgeRun) -> int:
         states = ("waiting", "running", "paused", "stopped", "finished")
         _require_state(row, *states, because="A cancelled run cannot continue: start a new one")
         find_endpoint(row.judge)
+        quotas.require_room(row.judge, row.submission.benchmark_id)
         failed = row.items.filter(failed_at__isnull=False)
         number = failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None)
         if number:

@@ -8,6 +8,7 @@ from judges.views import (
     expectations,
     judges,
     judgments,
+    quotas,
     runs,
 )
 
@@ -26,6 +27,7 @@ urlpatterns = [
     path("judges/models", judges.terms, name="model-terms"),
     path("judges/models/save", judges.save_terms, name="save-terms"),
     path("judges/models/<int:pk>/remove", judges.remove_terms, name="remove-terms"),
+    path("benchmarks/<slug:slug>/quotas", quotas.benchmark_quotas, name="benchmark-quotas"),
     path("benchmarks/<slug:slug>/judgments", judgments.imported_judgments, name="imported-judgments"),
     path("benchmarks/<slug:slug>/judgments/import", judgments.import_judgments, name="import-judgments"),
     path("benchmarks/<slug:slug>/expectations", expectations.listed, name="expectations"),

@@ -34,7 +34,7 @@ class Benchmarks(Listing):
     def get_queryset(self) -> QuerySet[Benchmark]:
         access.require_maintainer(self.request.user)
         self.chosen()
-        benchmarks = access.benchmarks_for(self.request.user)
+        benchmarks = access.benchmarks_for(self.request.user).filter(archived_at=None)
         return benchmarks.annotate(task_count=Count("tasks__external_id", distinct=True)).order_by("slug")
 
 

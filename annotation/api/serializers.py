@@ -117,7 +117,7 @@ class SubmissionSerializer(serializers.ModelSerializer):
         model = Submission
         fields = [
             "id", "benchmark", "agent", "attempt", "trajectories", "required_labels", "protocol_version",
-            "process_labels", "spot_check_rate", "created_at", "frozen_at", "opened_at",
+            "process_labels", "spot_check_rate", "created_at", "frozen_at", "opened_at", "archived_at",
         ]  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class SubmissionFilters(serializers.Serializer):
     benchmark = serializers.SlugField(required=False, source="benchmark__slug")
     agent = serializers.CharField(required=False, source="agent__name", help_text="The agent's full name.")
     frozen = serializers.BooleanField(required=False)
+    archived = serializers.BooleanField(default=False, help_text="True: only archived ones; otherwise none of them.")
 
 
 class TaskFilter(serializers.Serializer):
@@ -62,6 +63,7 @@ class Submissions(Listing):
         chosen = self.chosen()
         if "frozen" in chosen:
             chosen["frozen_at__isnull"] = not chosen.pop("frozen")
+        chosen["archived_at__isnull"] = not chosen.pop("archived")
         found = access.submissions_maintained_by(self.request.user).filter(**chosen)
         return found.annotate(trajectory_count=Count("trajectories")).order_by("-created_at", "-pk")
 

@@ -19,6 +19,7 @@ from annotation.backups.manifest import BackupError
 from annotation.formats.printable import counted, printable
 from annotation.models import Benchmark, Person, Submission
 from annotation.records import ImportReport, Problem
+from annotation.workflow.archiving import BENCHMARK_ARCHIVED
 
 MOST_LINES = 100  # of one list that a command prints
 MAX_FILE_BYTES = 256 * 1024 * 1024
@@ -75,14 +76,17 @@ def find_benchmark(slug: str) -> Benchmark:
 
 
 def find_own_benchmark(slug: str) -> Benchmark:
-    """Return a benchmark that can be changed. Raises CommandError if it is unknown or came in an evidence bundle."""
-    refuse_bundled(slug)
+    """Return a benchmark that can be changed. Raises CommandError if it is unknown, archived, or from a bundle."""
+    refuse_unchangeable(slug)
     return find_benchmark(slug)
 
 
-def refuse_bundled(slug: str) -> None:
-    if Benchmark.objects.exclude(bundled_as="").filter(slug=printable(slug)).exists():
+def refuse_unchangeable(slug: str) -> None:
+    found = Benchmark.objects.filter(slug=printable(slug)).first()
+    if found is not None and found.bundled_as:
         raise CommandError(f"{slug} was imported with an evidence bundle, so it is read-only.", returncode=2)
+    if found is not None and found.archived_at is not None:
+        raise CommandError(BENCHMARK_ARCHIVED.format(slug), returncode=2)
 
 
 def find_person(username: str) -> Person:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.utils.text import Truncator
@@ -12,12 +13,27 @@ class Benchmark(models.Model):
     """A set of tasks, such as Online-Mind2Web.
 
     ``bundled_as`` is the slug in the evidence bundle that it came in, and empty for all others. A bundled benchmark
-    belongs to one audit: its catalogue is read-only, and no list shows it.
+    belongs to one audit: its catalogue is read-only, and no list shows it. An archived benchmark takes no uploads, and
+    lists show it only if asked; its submissions are archived too.
+
+    The quotas limit what its submissions may use: ``quota_bytes`` of stored files, ``quota_calls`` of models that are
+    paid for, and ``quota_cost`` in US dollars. Null: no limit. See `annotation.quotas`.
     """
 
     slug = models.SlugField(max_length=64, unique=True)
     name = models.CharField(max_length=200)
     bundled_as = models.CharField(max_length=200, blank=True, default="", db_default="")
+    archived_at = models.DateTimeField(null=True, blank=True)
+    quota_bytes = models.PositiveBigIntegerField(null=True, blank=True)
+    quota_calls = models.PositiveBigIntegerField("quota of calls of models", null=True, blank=True)
+    quota_cost = models.DecimalField(
+        "quota of cost, in US dollars",
+        max_digits=12,
+        decimal_places=4,
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(0)],
+    )
 
     @property
     def stated_slug(self) -> str:

@@ -51,8 +51,9 @@ class Submission(models.Model):
     newcomer needs there before getting real work; null turns this off. With a ``second_stage``, annotators may see
     judgments after their own label; see `InformedRevision`. An ``audited`` submission came in an evidence bundle, with
     its labels and its chain of events; it is read-only. The submission that is a ``sample_of`` it has some or all of
-    its trajectories, for new labels by people who have not seen the first ones. ``import_report`` is the report of the
-    import that created the submission, as in its first event.
+    its trajectories, for new labels by people who have not seen the first ones. Nothing is changed in an archived one
+    until it is restored. A deleted one stays archived, without trajectories: only its events are left.
+    ``import_report`` is the report of the import that created the submission, as in its first event.
     """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="submissions")
@@ -74,6 +75,8 @@ class Submission(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
+    deleted_at = models.DateTimeField(null=True, blank=True)
 
     objects = Submissions()
 

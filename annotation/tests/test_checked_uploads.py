@@ -62,7 +62,7 @@ def press_import(client: Client, upload: Upload) -> str:
 
 
 def expire(upload: Upload) -> None:
-    long_ago = timezone.now() - checked_uploads.STORED_FOR - timedelta(seconds=1)
+    long_ago = timezone.now() - timedelta(hours=24, seconds=1)
     Upload.objects.filter(pk=upload.pk).update(finished_at=long_ago)
     upload.refresh_from_db()
 

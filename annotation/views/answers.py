@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import BadRequest
 from django.core.paginator import Page, Paginator
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_cache_control
@@ -37,6 +38,7 @@ def show_task_message(request: HttpRequest, sentence: str, task: Task, undo: str
 
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
+Row = TypeVar("Row", bound=Model)
 
 
 def page(view: View) -> View:
@@ -112,6 +114,13 @@ def way_back(request: HttpRequest) -> str:
     referrer = request.META.get("HTTP_REFERER", "")
     ours = url_has_allowed_host_and_scheme(referrer, {request.get_host()}, require_https=request.is_secure())
     return referrer if ours else "/"
+
+
+def filter_archived(request: Request, rows: QuerySet[Row]) -> tuple[QuerySet[Row], dict[str, Any]]:
+    """Return the rows that are not archived, or with ?archived=1 the others, and the context of their links."""
+    archived = "archived" in request.GET
+    count = rows.filter(archived_at__isnull=False).count()
+    return rows.filter(archived_at__isnull=not archived), {"archived": archived, "archived_count": count}
 
 
 def paginate(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:

@@ -18,7 +18,7 @@ from annotation.forms import HoursForm, KeyPointsForm, LabelsForm, TasksForm, Up
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, ImportedLabel, Label, Submission, Task, Upload
 from annotation.records import ImportReport
-from annotation.views.answers import Request, act, page, paginate
+from annotation.views.answers import Request, act, filter_archived, page, paginate
 
 
 @page
@@ -49,12 +49,14 @@ def import_tasks(request: Request) -> HttpResponse:
 
 
 def _benchmarks(request: Request, form: TasksForm, status: int = 200) -> HttpResponse:
-    shown = list(access.benchmarks_for(request.user).order_by("name"))
+    rows, archived = filter_archived(request, access.benchmarks_for(request.user))
+    shown = list(rows.order_by("name"))
     counts = dict(Task.objects.filter(benchmark__in=shown).values_list("benchmark").annotate(Count("pk")))
     context = {
         "form": form,
         "rows": [(benchmark, counts.get(benchmark.pk, 0)) for benchmark in shown],
         "may_import": access.may_create_submissions(request.user),
+        **archived,
     }
     return render(request, "annotation/benchmarks.html", context, status=status)
 
@@ -104,6 +106,7 @@ def _benchmark(
         "form": form,
         "report": report.as_json() if report else None,
         "hours_form": HoursForm() if maintained.exists() else None,
+        "may_delete": access.may_create_submissions(request.user) and not found.submissions.exists(),
         "imported_labels": ImportedLabel.objects.filter(benchmark=found).count(),
     }
     return render(request, "annotation/benchmark.html", context, status=status)

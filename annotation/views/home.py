@@ -18,7 +18,11 @@ Role = Membership.Role
 
 @page
 def home(request: Request) -> HttpResponse:
-    memberships = access.memberships_of(request.user).order_by("-submission__created_at", "-submission")
+    memberships = (
+        access.memberships_of(request.user)
+        .filter(submission__archived_at=None)
+        .order_by("-submission__created_at", "-submission")
+    )
     found = [find_work(request.user, membership) for membership in memberships]
     waiting = sorted((work for work in found if work.action), key=lambda work: work.urgency)
     context = {

@@ -17,7 +17,7 @@ from annotation.models import Event, Membership, Person, Submission, Trajectory
 from annotation.models.states import FINAL, State, state_of
 from annotation.task_versions import TaskVersions
 from annotation.views import desk
-from annotation.views.answers import Request, act, page, paginate, show_task_message
+from annotation.views.answers import Request, act, filter_archived, page, paginate, show_task_message
 from annotation.views.comparing import compare_labels, pseudonyms, summarise
 from annotation.views.discussion import load_comments
 from annotation.views.viewer import viewer
@@ -30,13 +30,13 @@ HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
 
 @page
 def submissions(request: Request) -> HttpResponse:
-    """List the submissions that the person maintains, with their progress."""
-    rows = access.submissions_maintained_by(request.user)
+    """List the submissions that the person maintains, with their progress; ?archived=1 lists the archived ones."""
+    rows, archived = filter_archived(request, access.submissions_maintained_by(request.user))
     shown = paginate(request, rows, 50)
     done = progress.count_done([row.pk for row in shown])
     for row in shown:
         row.progress = done[row.pk] | {"needed": done[row.pk]["trajectories"] * row.required_labels}
-    context = {"rows": shown, "may_upload": access.may_create_submissions(request.user)}
+    context = {"rows": shown, "may_upload": access.may_create_submissions(request.user)} | archived
     return render(request, "annotation/submissions.html", context)
 
 

@@ -212,7 +212,7 @@ def configure(request: Request, pk: int) -> HttpResponse:
 
 
 def _settings_form(request: Request, found: Submission, data: Mapping[str, Any] | None) -> SettingsForm:
-    sets = access.submissions_maintained_by(request.user).filter(practice=True).exclude(pk=found.pk)
+    sets = access.submissions_maintained_by(request.user).filter(practice=True, archived_at=None).exclude(pk=found.pk)
     return SettingsForm(data, found, sets, workflow.find_fixed_settings(found))
 
 

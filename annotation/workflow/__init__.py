@@ -28,6 +28,8 @@ from annotation.workflow.annotating import (
     submit,
     was_in_draw,
 )
+from annotation.workflow.archiving import archive, archive_benchmark, lock_benchmark, restore, restore_benchmark
+from annotation.workflow.deleting import delete_benchmark, delete_submission
 from annotation.workflow.discussing import answer_question, ask_question, delete_comment, write_comment
 from annotation.workflow.erasing import (
     LastMaintainer,
@@ -62,4 +64,11 @@ from annotation.workflow.maintaining import (
 from annotation.workflow.parking import park, submit_parked, undo_submit
 from annotation.workflow.redacting import redact
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
-from annotation.workflow.working import has_submitted, record_activity, report, save_draft, settle_report
+from annotation.workflow.working import (
+    delete_old_drafts,
+    has_submitted,
+    record_activity,
+    report,
+    save_draft,
+    settle_report,
+)

@@ -53,6 +53,7 @@ def extend_lease(person: Person, trajectory: Trajectory) -> datetime | None:
 
 
 TRY_LATER = "Try again in half a minute."
+ARCHIVED = "archived"  # `Conflict.code`
 LABEL_SUBMITTED = "label_submitted"  # `Conflict.code`: the person already has a label, maybe from another window
 
 
@@ -89,7 +90,9 @@ def lock_trajectory(trajectory: Trajectory) -> Iterator[tuple[Trajectory, Submis
     """
     with transaction.atomic():
         rows = Trajectory.objects.select_for_update(no_key=True, of=("self",)).select_related("task")
-        row = rows.get(pk=trajectory.pk)
+        row = rows.filter(pk=trajectory.pk).first()
+        if row is None:
+            raise Conflict("This trajectory was deleted.")
         row.submission = lock_submission(row.submission_id)
         yield row, row.submission
 
@@ -133,9 +136,11 @@ def require_member(person: Person, submission: Submission, *roles: Membership.Ro
 
 
 def require_writable(submission: Submission) -> None:
-    """Raise Conflict for a submission from an evidence bundle."""
+    """Raise Conflict for a submission from an evidence bundle, and for an archived one."""
     if submission.audited:
         raise Conflict("This submission is read-only: it came in an evidence bundle.")
+    if submission.archived_at is not None:
+        raise Conflict("This submission is archived. Ask its maintainer to restore it.", ARCHIVED)
 
 
 def require_unfrozen(submission: Submission) -> None:

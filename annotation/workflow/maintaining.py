@@ -306,7 +306,7 @@ def _validate(person: Person, submission: Submission, after: dict[str, Any], cha
 
 def _is_usable(person: Person, submission: Submission, practice_set: Submission) -> bool:
     """Return whether the person maintains this practice submission; lock its row so that this stays true."""
-    mine = access.submissions_maintained_by(person).filter(practice=True).exclude(pk=submission.pk)
+    mine = access.submissions_maintained_by(person).filter(practice=True, archived_at=None).exclude(pk=submission.pk)
     return mine.filter(pk=lock_submission(practice_set.pk).pk).exists()
 
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
 from annotation import clock, queue
-from annotation.models import Activity, Assignment, Draft, Membership, Person, Report, Trajectory
+from annotation.models import Activity, Adjudication, Assignment, Draft, Membership, Person, Report, Trajectory
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
     Conflict,
@@ -38,7 +38,8 @@ def save_draft(
     """
     with transaction.atomic():
         require_unfrozen(trajectory.submission)
-        Trajectory.objects.select_for_update(no_key=True, of=("self",)).get(pk=trajectory.pk)
+        if not Trajectory.objects.select_for_update(no_key=True, of=("self",)).filter(pk=trajectory.pk):
+            raise Conflict("This trajectory was deleted.")
         now = timezone.now()
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
         # Another window has submitted since, so this window is older than the label.
@@ -56,6 +57,25 @@ def save_draft(
         draft.save()
         extend_lease(person, trajectory)
         return draft
+
+
+def delete_old_drafts(before: datetime) -> int:
+    """Delete drafts that were saved before then; return their number.
+
+    Those of reserved trajectories stay: one may be about to become a label, or belong to an open adjudication.
+    """
+    old, deleted = Draft.objects.filter(saved_at__lt=before), 0
+    reserved = Assignment.objects.filter(
+        trajectory=OuterRef("trajectory"), annotator=OuterRef("author"), lease_expires_at__isnull=False
+    )
+    opened = Adjudication.objects.filter(
+        trajectory=OuterRef("trajectory"), adjudicator=OuterRef("author"), decided_at__isnull=True
+    )
+    for pk in set(old.values_list("trajectory", flat=True)):
+        with transaction.atomic():
+            list(Trajectory.objects.filter(pk=pk).select_for_update(no_key=True))  # it may be deleted meanwhile
+            deleted += old.filter(~Exists(reserved), ~Exists(opened), trajectory=pk).delete()[0]
+    return deleted
 
 
 def record_activity(

@@ -124,6 +124,8 @@ NOBODY = ""  # actor of events without a member: the import, the end of judge ru
 RUNS_ENDED = ("judge_run_finished", "judge_run_stopped")  # without a person
 RUNS_BY_HAND = tuple(f"judge_run_{verb}" for verb in ("started", "paused", "resumed", "cancelled", "retried"))
 JUDGE_RUNS = RUNS_BY_HAND + RUNS_ENDED
+ARCHIVING = ("submission_archived", "submission_restored")  # an archived submission stays as it is
+DELETED = "submission_deleted"  # ends the chain of a submission without a single label
 IMPORTED_RUN = "imported"  # the state of an entry that represents imported judgments
 
 # All kinds of events, with the roles of their actors.
@@ -132,7 +134,7 @@ ACTORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("member_added", "member_deactivated", "member_reactivated", "configured"), (MAINTAINER,)),
     **dict.fromkeys(("known_answer_set", "slot_returned", "offered_again", "report_settled"), (MAINTAINER,)),
     **dict.fromkeys(("adjudication_returned", "reopened", "frozen", "results_opened"), (MAINTAINER,)),
-    **dict.fromkeys(("submission_reopened", "screenshot_redacted", *RUNS_BY_HAND), (MAINTAINER,)),
+    **dict.fromkeys(("submission_reopened", "screenshot_redacted", *ARCHIVING, DELETED, *RUNS_BY_HAND), (MAINTAINER,)),
     **dict.fromkeys(("practice_passed", "claimed", "lease_expired", "released", "label_submitted"), (ANNOTATOR,)),
     **dict.fromkeys(("label_revised", "flagged", "judgments_shown", "informed_decided"), (ANNOTATOR,)),
     **dict.fromkeys(("adjudication_opened", "adjudication_left", "adjudication_expired"), (ADJUDICATOR,)),
@@ -147,12 +149,12 @@ SLOT_LEFT = ("lease_expired", "slot_returned", "released")
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
-    | {"password_link_created", "password_set"}
+    | {*ARCHIVING, DELETED, "password_link_created", "password_set"}
 )
 # Events that are allowed while a submission is frozen: they do not affect verdicts or what these depend on.
 WHILE_FROZEN = frozenset(
     {"results_opened", "submission_reopened", "member_added", "member_deactivated", "member_reactivated"}
-    | {"report_settled", "network_evidence_seen", "screenshot_redacted", *JUDGE_RUNS}
+    | {"report_settled", "network_evidence_seen", "screenshot_redacted", *ARCHIVING, *JUDGE_RUNS}
 )
 
 TOLERANCE = 30.0  # seconds between a row and its event: they are written together, but a busy machine is slow

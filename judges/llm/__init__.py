@@ -102,6 +102,10 @@ class BudgetSpent(Exception):
     """The run's budget is spent: no more calls are made, and earlier replies stay stored."""
 
 
+class QuotaSpent(BudgetSpent):
+    """A quota of the benchmark is used up, by this run and others."""
+
+
 class NotConfigured(CallFailed):
     """The endpoint does not exist or has no key."""
 

@@ -94,7 +94,7 @@ def delete(request: Request, pk: int) -> HttpResponse:
 
 
 def _find_own(request: Request) -> QuerySet[Any]:
-    return people_access.submissions_maintained_by(request.user).filter(practice=False)
+    return people_access.submissions_maintained_by(request.user).filter(practice=False, archived_at=None)
 
 
 def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 200) -> HttpResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -41,7 +41,7 @@ class ItemCallLog:
     """`llm.CallLog` for one attempt at a run item.
 
     ``sample`` separates repetitions: a reply is found under its own only (`name_sample`). ``terms`` are the current
-    prices. Payments are subtracted from ``budget`` and added up in ``totals``. ``former_endpoint`` names the endpoint
+    prices. Payments are subtracted from ``budgets`` and added up in ``totals``. ``former_endpoint`` names the endpoint
     whose replies are also found under their former keys (`find_former_endpoint`).
     """
 
@@ -50,7 +50,7 @@ class ItemCallLog:
     sample: str
     database: DatabaseThread
     terms: ModelTerms | None = None
-    budget: Budget | None = None
+    budgets: Sequence[Budget] = ()
     former_endpoint: str = ""
     totals: CallTotals = field(default_factory=CallTotals)
     _found: dict[int, Decimal | None] = field(default_factory=dict)
@@ -67,22 +67,27 @@ class ItemCallLog:
 
     async def record(self, outcome: Outcome) -> Decimal | None:
         row, cost = self._build_row(outcome)
-        if row.hit or self.budget is None:
+        if row.hit:
             await self.database.run_batched(insert_calls, row)
         else:
-            await self._record_and_pay(row, cost, self.budget)
+            await self._record_and_pay(row, cost)
         if outcome.reply is not None and not outcome.error:
             self.totals.add(row, cost)
         return cost
 
-    async def _record_and_pay(self, row: ModelCall, cost: Decimal | None, budget: Budget) -> None:
-        budget.owe(cost)
+    async def _record_and_pay(self, row: ModelCall, cost: Decimal | None) -> None:
+        amounts = [(budget, budget.measure(cost)) for budget in self.budgets]
+        for budget, amount in amounts:
+            budget.owe(amount)
         try:
             await self.database.run_batched(insert_calls, row)
-            budget.pay(cost)
+            for budget, amount in amounts:
+                budget.pay(amount)
         finally:
-            budget.owe(-cost if cost else None)
-        if cost is None and row.reply is not None and not row.error:
+            for budget, amount in amounts:
+                budget.owe(-amount if amount else None)
+        unknown = any(amount is None and budget.limit.is_finite() for budget, amount in amounts)
+        if unknown and row.reply is not None and not row.error:
             raise BudgetSpent(
                 "The endpoint does not report its token usage, or the model no longer has a price, so no budget can be "
                 "kept. Start a run without a budget, or set the prices of the model and resume."

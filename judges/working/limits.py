@@ -21,10 +21,12 @@ from django.db import Error as DatabaseError
 from django.db import connections, transaction
 
 from annotation import clock as database_clock
-from judges.llm import BudgetSpent
+from judges import quotas
+from judges.llm import BudgetSpent, QuotaSpent
 from judges.models import ModelTerms, RateWindow
 
 REFRESH = 2.0  # seconds between two reads of the total cost of all workers
+QUOTA_REFRESH = 10.0  # seconds; it sums the calls of all runs of a benchmark
 LOOK = 1.0  # seconds between two checks for a hold if there are no limits
 LONGEST_RETRY = 5.0  # seconds between two attempts to reach the database
 AWAY = (OSError, DatabaseError)
@@ -54,6 +56,8 @@ class Budget:
     between, `pay` adds the cost of this worker.
     """
 
+    refresh = REFRESH
+
     def __init__(
         self, limit: Decimal, paid: Callable[[], Awaitable[Decimal]], clock: Callable[[], float] = time.monotonic
     ) -> None:
@@ -62,6 +66,10 @@ class Budget:
         self._known, self._own, self._owed = Decimal(0), Decimal(0), Decimal(0)
         self._looked: float | None = None
         self._turn = asyncio.Lock()
+
+    def measure(self, cost: Decimal | None) -> Decimal | None:
+        """Return what a paid call with this cost uses up, for `owe` and `pay`."""
+        return cost
 
     def owe(self, cost: Decimal | None) -> None:
         """Count a reply at once, until `pay` counts its written row: no check may miss it in between."""
@@ -80,10 +88,13 @@ class Budget:
             async with self._turn:
                 await self._refresh()
             if self._known + self._own + self._owed >= self.limit:
-                raise BudgetSpent(f"The budget of {self.limit.normalize():f} US dollars is spent.")
+                raise self._build_refusal()
+
+    def _build_refusal(self) -> BudgetSpent:
+        return BudgetSpent(f"The budget of {self.limit.normalize():f} US dollars is spent.")
 
     def _is_stale(self) -> bool:
-        return self._looked is None or self._clock() - self._looked >= REFRESH
+        return self._looked is None or self._clock() - self._looked >= self.refresh
 
     async def _refresh(self) -> None:
         # Cost that is paid while the database sums may count twice until the next refresh, but is never missed.
@@ -91,6 +102,26 @@ class Budget:
         self._known = await self._paid()
         self._own -= before
         self._looked = self._clock()
+
+
+class Quota(Budget):
+    """A quota of a benchmark, of calls or of cost. ``load`` returns the quota and what all runs have used of it."""
+
+    refresh = QUOTA_REFRESH
+
+    def __init__(self, kind: str, load: Callable[[], Awaitable[tuple[Decimal, Decimal]]]) -> None:
+        super().__init__(quotas.UNLIMITED, self._load_used)
+        self.kind, self._load = kind, load
+
+    async def _load_used(self) -> Decimal:
+        self.limit, used = await self._load()
+        return used
+
+    def measure(self, cost: Decimal | None) -> Decimal | None:
+        return Decimal(1) if self.kind == quotas.CALLS else cost
+
+    def _build_refusal(self) -> QuotaSpent:
+        return QuotaSpent(quotas.describe_spent(self.kind, self.limit, self._known + self._own + self._owed))
 
 
 class SharedGate:
@@ -104,14 +135,15 @@ class SharedGate:
         terms: ModelTerms | None,
         name: str,
         budget: Budget | None = None,
-        *,
+        *other_budgets: Budget,
         clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
         requests = terms.requests_per_minute if terms else None
         tokens = terms.tokens_per_minute if terms else None
         self._limits = RateLimits(requests or 0, tokens or 0)
-        self._budget, self._sleep, self._clock = budget, sleep, clock or time.time
+        self._budgets = [each for each in (budget, *other_budgets) if each is not None]
+        self._sleep, self._clock = sleep, clock or time.time
         self._buckets = Buckets(name, clock)
         self._turn = asyncio.Lock()
         self._held_until, self._looked = 0.0, 0.0
@@ -153,8 +185,8 @@ class SharedGate:
             seconds = max(await self._ask_buckets(self._buckets.read_hold), self._held_until - self._clock())
 
     async def _check_budget(self) -> None:
-        if self._budget is not None:
-            await self._budget.check()
+        for budget in self._budgets:
+            await budget.check()
 
     async def _ask_buckets(self, ask: Callable[[], Awaitable[float]]) -> float:
         """Repeat until the database answers: without an answer calls would exceed the limit."""

@@ -22,7 +22,8 @@ from typing import Any
 
 from django.conf import settings
 
-from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint
+from judges import quotas
+from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
 from judges.models import JudgeRun
 from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, prepare
@@ -31,13 +32,14 @@ from judges.working import call_log, leases
 from judges.working.call_log import ItemCallLog
 from judges.working.database import AWAY, DatabaseThread
 from judges.working.leases import LeasedItem
-from judges.working.limits import Budget, SharedGate
+from judges.working.limits import Budget, Quota, SharedGate
 from judges.working.subjects import StoredImages, load_subjects
 
 LOOK = 2.0  # seconds between two checks of the run's state
 LONGEST_BEAT = 10.0  # seconds between two heartbeats
 COULD_NOT_BEGIN = "A judge worker could not start."  # the reason in the event, which is part of evidence bundles
 BUDGET_SPENT = "The budget is spent, or its use cannot be measured."
+QUOTA_SPENT = "A quota of the benchmark is used up."
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +67,12 @@ async def _work(
         await database.run(leases.stop_run, run_pk, f"A judge worker could not start: {reason}", COULD_NOT_BEGIN)
         return False
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
-    gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget)
+    shared = [_build_quota(database, run.submission.benchmark_id, kind) for kind in quotas.KINDS]
+    gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget, *shared)
     client = Client(endpoint, run.judge.model, ready.generation, ready.patience, gate, StoredImages())
     former = await database.run(call_log.find_former_endpoint, endpoint)
     try:
-        await _Worker(database, run, ready, former, worker, client, budget).work(until, stop_at)
+        await _Worker(database, run, ready, former, worker, client, budget, shared).work(until, stop_at)
     except BaseExceptionGroup as group:
         raise _find_cause(group) from group
     finally:
@@ -87,7 +90,7 @@ async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
 
 def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
     """Load a run; raise RunRefused if this machine cannot build its judge, or the endpoint is not configured."""
-    run = JudgeRun.objects.select_related("judge").get(pk=run_pk)
+    run = JudgeRun.objects.select_related("judge", "submission").defer("submission__import_report").get(pk=run_pk)
     endpoint = find_endpoint(run.judge)
     return run, prepare(run.judge), endpoint
 
@@ -104,6 +107,10 @@ def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
     return budget
 
 
+def _build_quota(database: DatabaseThread, benchmark: int, kind: str) -> Quota:
+    return Quota(kind, lambda: database.run(quotas.load_quota, benchmark, kind))
+
+
 @dataclass(slots=True)
 class _Worker:
     """The items leased to one worker, each in its own task; ``settling`` ones must not be dropped."""
@@ -115,6 +122,7 @@ class _Worker:
     worker: str
     client: Client
     budget: Budget | None
+    quotas: list[Quota]
     tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     settling: set[int] = field(default_factory=set)
 
@@ -158,8 +166,9 @@ class _Worker:
 
     def _begin(self, group: asyncio.TaskGroup, item: LeasedItem) -> None:
         sample = call_log.name_sample(self.run.pk, item.repetition, self.run.fresh)
+        budgets = [*self.quotas, *([self.budget] if self.budget else [])]
         calls = ItemCallLog(
-            item.pk, item.attempt, sample, self.database, self.ready.terms, self.budget, self.former_endpoint
+            item.pk, item.attempt, sample, self.database, self.ready.terms, budgets, self.former_endpoint
         )
         # Created here, so that `wait_for_room` counts it: otherwise all items would start before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
@@ -221,7 +230,8 @@ class _Worker:
             raise error
         self.settling.add(item.pk)
         if isinstance(error, BudgetSpent):
-            await self.database.run(leases.stop_run, self.run.pk, str(error), BUDGET_SPENT)
+            recorded = QUOTA_SPENT if isinstance(error, QuotaSpent) else BUDGET_SPENT
+            await self.database.run(leases.stop_run, self.run.pk, str(error), recorded)
             await self.database.run(leases.release, item, self.worker)
             return
         said = str(error)

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from annotation import catalogue
 from annotation.formats.printable import counted
 from annotation.formats.registry import describe_task_files
-from annotation.management.reports import finish, refuse_bundled, report_read_errors
+from annotation.management.reports import finish, refuse_unchangeable, report_read_errors
 
 
 class Command(BaseCommand):
@@ -27,7 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         file, given = options["file"], {"benchmark_slug": options["benchmark"], "benchmark_name": options["name"]}
-        refuse_bundled(options["benchmark"])
+        refuse_unchangeable(options["benchmark"])
         with report_read_errors(file):
             report = catalogue.import_task_path(file, **given)
         finish(self, report, options["report"], counted(len(report.accepted), "task"))

@@ -20,9 +20,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--json", action="store_true", help="print a JSON list instead of a table")
+        parser.add_argument("--archived", action="store_true", help="list the archived ones instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        rows = [_row(submission) for submission in _submissions()]
+        rows = [_row(submission) for submission in _submissions(options["archived"])]
         if options["json"]:
             self.stdout.write(json.dumps(rows, ensure_ascii=False, indent=2))
             return
@@ -32,9 +33,10 @@ class Command(BaseCommand):
             self.stdout.write("  ".join(f"{t:<{w}}" for t, w in zip(line, widths, strict=True)).rstrip())
 
 
-def _submissions() -> list[Any]:
+def _submissions(archived: bool) -> list[Any]:
     return list(
-        Submission.objects.select_related("agent", "benchmark")
+        Submission.objects.filter(archived_at__isnull=not archived)
+        .select_related("agent", "benchmark")
         .annotate(trajectory_count=Count("trajectories"))
         .order_by("pk")
     )

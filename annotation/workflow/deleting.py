@@ -1,0 +1,155 @@
+"""Delete submissions in which nobody has worked, and benchmarks without submissions, completely or not at all.
+
+The row and the events of a submission stay: see docs/decisions/0036-deleting-leaves-the-chain.md.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, ProtectedError
+from django.utils import timezone
+
+from annotation import access, file_cleanup, screenshots
+from annotation.models import (
+    Attachment,
+    Benchmark,
+    Person,
+    Screenshot,
+    StateSnapshot,
+    Step,
+    Submission,
+    Trajectory,
+    Upload,
+)
+from annotation.records import Problem
+from annotation.workflow.guards import Conflict, Incomplete, Role, lock_submission, record, require_member
+
+logger = logging.getLogger(__name__)
+
+MOST_FILES = 5000  # deleted at once; the daily clean-up deletes those of larger submissions
+AT_ONCE = 500  # digests in one query
+WAIT = 10.0  # seconds for running imports, while a person waits
+HAS_WORK = (
+    "Somebody has worked in this submission: labels, reservations, reports, judge runs or other work is recorded. "
+    "Archive it instead."
+)
+
+
+def delete_submission(person: Person, submission: Submission, name: str) -> None:
+    """Delete trajectories, steps, drafts, known answers and files of a submission without recorded work.
+
+    Its row and its events stay, archived. ``name`` must be the submission's, as a confirmation.
+    """
+    _require_name(name, str(submission))
+    try:
+        with file_cleanup.exclude_imports(WAIT):  # otherwise an import could name a screenshot that is deleted here
+            sheets = _find_sheets(submission)
+            _delete_caches(sheets)  # before the commit, because nothing finds them without their rows
+            digests = _delete_rows(person, submission)
+            _delete_files(digests)
+    except TimeoutError as busy:
+        raise Conflict("An import is running. Try again when it has ended.") from busy
+
+
+def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
+    """Delete a benchmark that never had a submission, with its tasks, imported labels and records of uploads."""
+    _require_name(name, str(benchmark))
+    access.require_creator(person)
+    with transaction.atomic():
+        row = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        if row.submissions.exists():
+            raise Conflict("The benchmark has, or had, submissions, whose events stay. Archive it instead.")
+        if Upload.objects.filter(benchmark=row, finished_at=None).exists():
+            raise Conflict("An upload to this benchmark has not ended. Try again when it has ended, or cancel it.")
+        try:
+            Upload.objects.filter(benchmark=row).delete()
+            row.imported_labels.all().delete()
+            row.tasks.all().delete()
+            row.delete()
+        except ProtectedError as recorded:
+            raise Conflict("Judgments, checks or rubrics of its tasks are recorded. Archive it instead.") from recorded
+
+
+def _require_name(given: str, name: str) -> None:
+    if given.strip() != name:
+        raise Incomplete([Problem("name_differs", f"Enter the name to confirm: {name}", "name")])
+
+
+def _delete_rows(person: Person, submission: Submission) -> set[str]:
+    """Delete the rows in one transaction; return the digests of the files that they named."""
+    with transaction.atomic():
+        of_submission = Trajectory.objects.filter(submission=submission)
+        list(of_submission.order_by("pk").select_for_update().values_list("pk"))  # before the submission
+        row = lock_submission(submission.pk)
+        row.archived_at = None  # an archived one may be deleted
+        member = require_member(person, row, Role.MAINTAINER)
+        _require_unused(row)
+        digests = _collect_digests(row)
+        count = of_submission.count()
+        try:
+            of_submission.delete()
+        except ProtectedError as recorded:
+            raise Conflict(HAS_WORK) from recorded
+        _delete_unused_screenshots(digests)
+        row.uploads.all().delete()
+        StateSnapshot.objects.filter(submission=row).delete()
+        row.archived_at = row.deleted_at = timezone.now()
+        row.import_report, row.digest = None, f"deleted {row.pk}"  # the same package may be imported again
+        row.save(update_fields=["archived_at", "deleted_at", "import_report", "digest"])
+        record(row, member, "submission_deleted", trajectories=count)
+    return digests
+
+
+def _require_unused(submission: Submission) -> None:
+    if submission.deleted_at is not None:
+        raise Conflict("This submission was deleted before.")
+    others = (submission.redactions, submission.questions, submission.spot_check_draws, submission.judge_runs)
+    if submission.frozen_at or submission.sample_of_id or any(each.exists() for each in others):
+        raise Conflict(HAS_WORK)
+    users = Submission.objects.filter(practice_set=submission).order_by("pk").values_list("pk", flat=True)
+    if users:
+        listed = ", ".join(map(str, users))
+        raise Conflict(f"It is the practice set of submission {listed}. Choose another one there first.")
+
+
+def _collect_digests(submission: Submission) -> set[str]:
+    shots = Screenshot.objects.filter(steps__trajectory__submission=submission)
+    files = Attachment.objects.filter(trajectory__submission=submission)
+    return {*shots.values_list("sha256", flat=True), *files.values_list("sha256", flat=True)}
+
+
+def _delete_unused_screenshots(digests: set[str]) -> None:
+    steps = Step.objects.filter(screenshot=OuterRef("pk"))
+    pages = Attachment.objects.filter(sha256=OuterRef("sha256"))
+    unused = Screenshot.objects.filter(~Exists(steps), ~Exists(pages))
+    listed = sorted(digests)
+    for start in range(0, len(listed), AT_ONCE):
+        unused.filter(sha256__in=listed[start : start + AT_ONCE]).delete()
+
+
+def _find_sheets(submission: Submission) -> list[str]:
+    """Return the keys of the sheets of thumbnails of all trajectories."""
+    keys: list[str] = []
+    for trajectory in submission.trajectories.iterator():
+        shown = [step.screenshot for step in trajectory.steps.select_related("screenshot").order_by("index")]
+        starts = range(0, len(shown), screenshots.SHEET_STEPS)
+        keys += [screenshots.sheet_key(shown[start : start + screenshots.SHEET_STEPS]) for start in starts]
+    return keys
+
+
+def _delete_caches(sheets: list[str]) -> None:
+    try:
+        screenshots.delete_renditions(sheets, screenshots.SHEETS)
+    except screenshots.STORE_ERRORS as error:
+        raise Conflict("The file store does not answer. Nothing was deleted. Try again.") from error
+
+
+def _delete_files(digests: set[str]) -> None:
+    if len(digests) > MOST_FILES:
+        return
+    try:
+        screenshots.delete_unnamed(digests)
+    except screenshots.STORE_ERRORS as error:
+        logger.warning("The files of a deleted submission stay until the daily clean-up: %s", error)

@@ -1,0 +1,55 @@
+"""Quotas of a benchmark for paid calls of models and their cost, over all judge runs; see `annotation.quotas`."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from django.db.models import Count, Sum
+
+from annotation.models import Benchmark
+from annotation.quotas import ASK
+from judges.models import Judge, ModelCall, ModelTerms
+from judges.ready_judges import RunRefused
+
+UNLIMITED = Decimal("Infinity")
+CALLS, COST = KINDS = ("quota_calls", "quota_cost")
+
+
+def load_use(benchmark: int, kind: str) -> Decimal:
+    """Return the number of paid calls, or their cost in US dollars; calls without a price cost nothing."""
+    paid = ModelCall.objects.filter(item__run__submission__benchmark=benchmark, hit=False)
+    used = paid.aggregate(used=Count("pk") if kind == CALLS else Sum("cost"))["used"]
+    return Decimal(used or 0)
+
+
+def load_quota(benchmark: int, kind: str) -> tuple[Decimal, Decimal]:
+    """Return the quota and what is used of it, which is not computed if there is no quota."""
+    limit = Benchmark.objects.values_list(kind, flat=True).get(pk=benchmark)
+    return (UNLIMITED, Decimal(0)) if limit is None else (Decimal(limit), load_use(benchmark, kind))
+
+
+def describe_spent(kind: str, limit: Decimal, used: Decimal) -> str:
+    if kind == CALLS:
+        said = f"The benchmark may make {limit:,f} calls of models. It has made {used:,f}."
+    else:
+        said = f"The benchmark may spend {limit.normalize():f} US dollars on judges. It has spent {used:.4f}."
+    return f"{said} {ASK}"
+
+
+def require_room(judge: Judge, benchmark: int) -> None:
+    """Raise RunRefused if a quota is used up, or a quota of cost cannot be kept because prices are unknown."""
+    if not judge.asks_model:
+        return
+    for kind in KINDS:
+        limit, used = load_quota(benchmark, kind)
+        if used >= limit:
+            raise RunRefused(describe_spent(kind, limit, used))
+        if kind == COST and limit != UNLIMITED and not _has_prices(ModelTerms.of(judge)):
+            raise RunRefused(
+                f"The benchmark has a quota of cost, which needs prices, and those of {judge.model} at the endpoint "
+                f"{judge.endpoint} are unknown. A maintainer of the instance can set them under Prices and limits."
+            )
+
+
+def _has_prices(terms: ModelTerms | None) -> bool:
+    return terms is not None and terms.input_price is not None and terms.output_price is not None
