@@ -120,11 +120,12 @@ def pytest_collection_finish() -> None:
 
 def _mark_engine(item: pytest.Item, named: set[str]) -> None:
     """Mark a test that may query the database, and one that depends on its engine; `make test-long` repeats both."""
-    of_engine = item.get_closest_marker("postgresql") or item.get_closest_marker("servers")
+    once = item.get_closest_marker("once")
+    of_engine = item.get_closest_marker("postgresql") or (item.get_closest_marker("servers") and not once)
     database, fixtures = item.get_closest_marker("django_db"), set(getattr(item, "fixturenames", ()))
     commits = "transactional_db" in fixtures or (database and database.kwargs.get("transaction"))
     # pytest-django refuses every query of the others.
-    queries = (database or DATABASE_FIXTURES & fixtures) and not item.get_closest_marker("once")
+    queries = (database or DATABASE_FIXTURES & fixtures) and not once
     if not (queries or of_engine):
         return
     item.add_marker(pytest.mark.servers)

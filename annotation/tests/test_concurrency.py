@@ -1,5 +1,6 @@
 """Many people at the same instant, on real connections: on PostgreSQL and on a SQLite file."""
 
+import os
 import random
 import threading
 from collections import Counter
@@ -82,7 +83,7 @@ def test_undo_and_the_worker_at_once_leave_either_a_label_or_a_draft(monkeypatch
 
 
 def test_eight_people_race_through_a_submission_without_a_slot_given_twice():
-    size = examples(300, usual=60)
+    size = 300 if os.environ.get("LONG_TESTS") == "1" else 60
     submission = testing.bare_submission(size)
     people = annotators(submission, 8)
 

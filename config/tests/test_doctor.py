@@ -49,6 +49,7 @@ def test_faulty_settings_are_reported_all_at_once_as_json(tmp_path):
     assert "BEHIND_PROXY" in outcomes["settings"]["detail"]
 
 
+@pytest.mark.once
 @pytest.mark.servers
 def test_missing_migrations_and_processes_are_faults_and_the_rest_is_fine(tmp_path):
     code, outcomes, _ = examine(Instance(tmp_path))
@@ -59,6 +60,7 @@ def test_missing_migrations_and_processes_are_faults_and_the_rest_is_fine(tmp_pa
     assert [file for file in (tmp_path / "var" / "images").rglob("*") if file.is_file()] == []
 
 
+@pytest.mark.once
 @pytest.mark.servers
 def test_silent_services_are_faults_within_their_time_outs(tmp_path, silent):
     further = {"S3_BUCKET": "b", "S3_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
@@ -95,6 +97,7 @@ def test_full_disk_is_a_fault(monkeypatch):
     assert doctor.run({"disk": doctor.check_disk})[0].result == "fault"
 
 
+@pytest.mark.once
 @pytest.mark.servers
 @pytest.mark.parametrize(("proxies", "says"), [("0", ""), ("1", "a client can forge its address")])
 def test_web_server_and_what_it_sees_of_proxies(tmp_path, proxies, says):

@@ -72,6 +72,7 @@ def test_record_of_a_job_names_the_job_and_the_judge_run():
     assert "job" not in json.loads(formatted("outside"))
 
 
+@pytest.mark.once
 @pytest.mark.servers
 def test_every_line_of_a_worker_is_an_object(tmp_path):
     instance = Instance(tmp_path, further={"LOG_FORMAT": "json"})

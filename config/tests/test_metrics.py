@@ -238,6 +238,7 @@ def scrape(port):
     return parse(urllib.request.urlopen(request, timeout=60).read().decode())
 
 
+@pytest.mark.once
 @pytest.mark.servers
 def test_requests_are_summed_over_processes_even_of_one_that_was_killed(tmp_path):
     instance = Instance(tmp_path, further={"METRICS_TOKEN": TOKEN})

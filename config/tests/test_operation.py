@@ -140,6 +140,7 @@ def examine(instance):
     return json.loads(instance.run("-c", EXAMINE))
 
 
+@pytest.mark.once
 @pytest.mark.servers
 @pytest.mark.parametrize("with_redis", [False, True])
 def test_killed_worker_and_stopped_scheduler_are_seen_in_both_profiles(tmp_path, with_redis):
