@@ -53,6 +53,8 @@ UNFINISHED = f"{UPLOADS} WHERE finished_at IS NULL"
 REFUSED = f"{UPLOADS} WHERE finished_at IS NOT NULL AND submission_id IS NULL"
 STORED = """SELECT a.trajectory_id, p.username FROM annotation_label l
     JOIN annotation_assignment a ON a.id = l.assignment_id JOIN annotation_person p ON p.id = a.annotator_id"""
+FAILED = """SELECT left(regexp_replace(error, '[0-9a-f]{12,}', '...', 'g'), 80), count(*) FROM judges_runitem
+    WHERE run_id = ? AND failed_at IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"""
 BACKWARDS = """SELECT count(*) FROM (SELECT at, max(at) OVER (PARTITION BY submission_id ORDER BY sequence) AS newest
     FROM annotation_event) AS events WHERE newest - at > make_interval(secs => ?)"""
 KINDS = "desk", "picture", "submit", "upload"
@@ -171,12 +173,13 @@ def finish_run(running: topology.Topology, faults: int) -> dict[str, Any]:
         wait_until(lambda: running.run.finished, "the judge run is finished", RUN_LIMIT)
     run, wrong = running.run, []
     twice = sum(row[2:] != (1, 1) for row in run.judgments)
+    wrong += [f"{count} rows failed: {error}" for error, count in running.instance.rows(FAILED, run.run)]
     calls = running.endpoint.counts()["calls"]
     if not run.finished:
         wrong.append(f"the judge run did not finish within {RUN_LIMIT:g} s")
     if twice:
         wrong.append(f"{twice} rows do not have exactly one judgment with a verdict")
-    if (again := calls - run.calls) > (most := 2 * topology.CONCURRENCY * faults):
+    if (again := calls - run.answered) > (most := 2 * topology.CONCURRENCY * faults):
         wrong.append(f"{again} calls were paid again, at most {most} were on their way")
     if backwards := running.instance.one(BACKWARDS, TOLERANCE):
         wrong.append(f"{backwards} events are more than {TOLERANCE:g} s older than one before them")
