@@ -1,10 +1,12 @@
 """Several workers at one run, and runs that are changed while somebody works on them."""
 
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from django.db import connections
@@ -12,6 +14,7 @@ from django.utils import timezone
 
 from annotation.models.events import digest
 from annotation.tests import testing
+from config.tests.waiting import wait_until
 from judges import runs
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms
 from judges.scorer import Score
@@ -73,6 +76,46 @@ def test_two_workers_share_a_run_and_every_item_has_one_judgment(here, fake):
     assert submission.events.filter(kind="judge_run_finished").count() == 1
 
 
+def test_a_run_waits_for_a_store_that_is_away_and_fails_no_item(here, settings, fake, monkeypatch, caplog):
+    submission, mira, judge = here
+    run = started_run(mira, submission, judge)
+    monkeypatch.setattr(worker, "STORE_PAUSES", [0.05] * 1000)
+    store = Path(settings.MEDIA_ROOT)
+    store.rename(store.with_name("away"))
+    store.touch()  # every path in the store is an error of the system, and not a missing file
+    with working_on(run) as ended:
+        wait_until(lambda: "waits for the file store" in caplog.text, "an item waits")
+        store.unlink()
+        store.with_name("away").rename(store)
+        assert ended.result(60) is False
+    run.refresh_from_db()
+    assert (run.state, run.retried_at) == ("finished", None)
+    assert Judgment.objects.filter(verdict=1).count() == 12
+    assert fake.counts()["calls"] == 24  # two for an item, none again
+
+
+def test_an_item_whose_store_stays_away_is_opened_again_once(here, settings, fake, monkeypatch):
+    submission, mira, judge = here
+    run = started_run(mira, submission, judge)
+    monkeypatch.setattr(worker, "STORE_PAUSES", [])
+    store = Path(settings.MEDIA_ROOT)
+    store.rename(store.with_name("away"))
+    store.touch()
+    assert work(run.pk, "w", seconds=60) is False
+    run.refresh_from_db()
+    assert run.retried_at is not None
+    assert run.items.filter(failed_at__isnull=False, passing=True).count() == 12
+    assert fake.counts()["calls"] == 0
+
+
+def test_a_lost_file_fails_its_item_at_once(here, settings, fake):
+    submission, mira, judge = here
+    run = started_run(mira, submission, judge)
+    shutil.rmtree(Path(settings.MEDIA_ROOT) / "originals")
+    assert work(run.pk, "w", seconds=60) is False
+    assert run.items.filter(failed_at__isnull=False, passing=False).count() == 12
+
+
 def test_many_who_take_at_once_take_different_items(here):
     submission, mira, judge = here
     run = started_run(mira, submission, judge)
@@ -132,7 +175,7 @@ def test_a_cancelled_run_is_dropped_and_what_was_on_its_way_is_kept(here, fake):
     with working_on(run) as worker:
         wait_for_verdicts(fake, 2)
         runs.cancel(mira, run)
-        assert eventually(lambda: timezone.now() > run.cancelled_at + timedelta(seconds=1))  # ten looks later
+        wait_until(lambda: timezone.now() > run.cancelled_at + timedelta(seconds=1), "ten looks later")
         fake.release()
         assert worker.result(60) is False
     run.refresh_from_db()
@@ -160,17 +203,7 @@ def test_the_event_of_a_cancellation_has_the_digest_and_nothing_is_settled_behin
 
 def wait_for_verdicts(fake, number):
     """Return when so many verdicts have been asked for, and are held."""
-    assert eventually(lambda: fake.counts()["by_rule"].get("held", 0) >= number)
-
-
-def eventually(condition):
-    """Ask until it holds; the bound is generous, and only reached by a failure."""
-    until, pause = timezone.now() + timedelta(seconds=30), threading.Event()
-    while not condition():
-        if timezone.now() > until:
-            return False
-        pause.wait(0.05)
-    return True
+    wait_until(lambda: fake.counts()["by_rule"].get("held", 0) >= number, f"{number} verdicts are asked for")
 
 
 def test_a_budget_that_was_raised_counts_at_once_for_who_is_still_at_work(here, fake):
@@ -199,7 +232,7 @@ def test_a_budget_that_a_run_is_given_ends_the_shifts_that_know_of_none(here, fa
     with working_on(run) as worker:
         wait_for_verdicts(fake, 2)
         JudgeRun.objects.filter(pk=run.pk).update(max_cost=Decimal(1))  # between two looks at its state
-        assert eventually(lambda: timezone.now() > run.created_at + timedelta(seconds=2))
+        wait_until(lambda: timezone.now() > run.created_at + timedelta(seconds=2), "two seconds later")
         fake.release()
         assert worker.result(60) is True
     assert Judgment.objects.count() == 2
@@ -233,7 +266,7 @@ def test_a_worker_reports_that_it_lives_and_is_not_taken_for_dead(here, fake, se
     with working_on(run) as worker:
         wait_for_verdicts(fake, 1)
         began = run.items.get().heartbeat_at
-        assert eventually(lambda: run.items.get().heartbeat_at > began + timedelta(seconds=1))
+        wait_until(lambda: run.items.get().heartbeat_at > began + timedelta(seconds=1), "a heartbeat")
         assert leases.claim(run.pk, "another", ()) == []
         JudgeRun.objects.update(called_at=None)
         assert leases.claim_idle_runs() == []
@@ -251,7 +284,7 @@ def test_a_worker_whose_time_is_over_ends_what_it_began_and_leaves_the_rest(here
     with working_on(run, seconds=0.5) as worker:
         wait_for_verdicts(fake, 2)
         # Two items are held; their verdicts come after the time is over.
-        assert eventually(lambda: timezone.now() > run.items.first().taken_at + timedelta(seconds=1))
+        wait_until(lambda: timezone.now() > run.items.first().taken_at + timedelta(seconds=1), "a second later")
         fake.release()
         assert worker.result(60) is True
     assert Judgment.objects.count() == 2

@@ -22,6 +22,7 @@ from typing import Any
 
 from django.conf import settings
 
+from annotation.outages import Outage, find_outage
 from judges import quotas
 from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
@@ -36,6 +37,7 @@ from judges.working.limits import Budget, Quota, SharedGate
 from judges.working.subjects import StoredImages, load_subjects
 
 LOOK = 2.0  # seconds between two checks of the run's state
+STORE_PAUSES = (1.0, 2.0, 5.0, 10.0, *[30.0] * 20)  # seconds between attempts to read files of an item
 LONGEST_BEAT = 10.0  # seconds between two heartbeats
 COULD_NOT_BEGIN = "A judge worker could not start."  # the reason in the event, which is part of evidence bundles
 BUDGET_SPENT = "The budget is spent, or its use cannot be measured."
@@ -212,12 +214,24 @@ class _Worker:
     async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
         try:
             subject = await self.database.run(_load_subject, item.trajectory)
-            score = await self.ready.scorer.score(subject, asker)
+            score = await self._score(item, subject, asker)
             self.settling.add(item.pk)
             await self._settle(item, score, calls)
         except Exception as error:
             await self._handle_failure(item, _find_cause(error))
         await self.database.run(leases.finish_run, self.run.pk)
+
+    async def _score(self, item: LeasedItem, subject: Subject, asker: Asker) -> Score:
+        """Return the score. While the file store is away, try again: replies are stored, so none is paid for twice."""
+        for seconds in STORE_PAUSES:
+            try:
+                return await self.ready.scorer.score(subject, asker)
+            except Exception as error:
+                if not _is_store_away(_find_cause(error)):
+                    raise
+                logger.warning("Run %s: item %s waits for the file store.", self.run.pk, item.pk)
+                await asyncio.sleep(seconds)
+        return await self.ready.scorer.score(subject, asker)
 
     async def _settle(self, item: LeasedItem, score: Score, calls: ItemCallLog) -> None:
         said = (item, self.worker, score, calls.totals, self.run.judge.fingerprint)
@@ -238,7 +252,7 @@ class _Worker:
         if not isinstance(error, CallFailed):
             logger.error("Run %s: item %s failed on the server.", self.run.pk, item.pk, exc_info=error)
             said = f"Server error; the worker's log has the details: {type(error).__name__}: {error}"
-        passing = isinstance(error, CallFailed) and error.passing
+        passing = isinstance(error, CallFailed) and (error.passing or _is_store_away(error))
         await self.database.run(partial(leases.fail, passing=passing), item, self.worker, said)
 
 
@@ -260,6 +274,10 @@ def _handle_signals(numbers: Collection[signal.Signals], stop: Callable[[], None
 
 def _load_subject(trajectory: int) -> Subject:
     return next(load_subjects([trajectory]))[1]
+
+
+def _is_store_away(error: Exception) -> bool:
+    return find_outage(error) is Outage.STORE
 
 
 def _find_cause(error: BaseException) -> Any:
