@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import smtplib
-import socket
-import ssl
 import tempfile
 import time
 import uuid
@@ -116,7 +114,7 @@ def build_checks(url: str) -> dict[str, Check]:
         "mail server": check_mail,
     }
     for name, address in settings.JUDGE_ENDPOINTS.items():
-        checks[f"judge {name}"] = partial(check_connection, address, "JUDGE_ENDPOINTS")
+        checks[f"judge {name}"] = partial(check_endpoint, address)
     if url:
         from config import doctor_web  # noqa: PLC0415 - as above
 
@@ -270,18 +268,15 @@ def check_mail() -> str:
     return f"{where} answers {code}"
 
 
-def check_connection(address: str, variable: str) -> str:
-    """Connect to the host of an address, with TLS if it is https; nothing is requested."""
-    parts = urlsplit(address)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+def check_endpoint(address: str) -> str:
+    """Ask the endpoint of a judge for its models, without a key: every answer shows that it is there."""
+    import httpx2  # noqa: PLC0415 - as above
+
     try:
-        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT) as connection:
-            if parts.scheme == "https":
-                with ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname):
-                    pass
-    except OSError as error:
+        with httpx2.stream("GET", f"{address.rstrip('/')}/models", timeout=CONNECT, follow_redirects=False) as answer:
+            return f"{answer.url.host} answers {answer.status_code}"
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise Fault(
-            f"{parts.hostname}:{port}: {error}",
-            f"Check {variable}, DNS, and that this process can connect to hosts outside.",
+            f"{urlsplit(address).hostname}: {error or type(error).__name__}",
+            "Check JUDGE_ENDPOINTS, DNS, and that this process can connect to hosts outside.",
         ) from error
-    return f"{parts.hostname}:{port} accepts connections"

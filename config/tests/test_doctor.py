@@ -13,6 +13,7 @@ from config import doctor, doctor_web
 from config.tests.instance import Instance
 from config.tests.servers import free_port
 from config.tests.waiting import wait_until
+from judges.tests.builders import fake_endpoint
 
 
 def examine(instance, *options):
@@ -65,12 +66,17 @@ def test_missing_migrations_and_processes_are_faults_and_the_rest_is_fine(tmp_pa
 def test_silent_services_are_faults_within_their_time_outs(tmp_path, silent):
     further = {"S3_BUCKET": "b", "S3_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
     further |= {"S3_ACCESS_KEY": "a", "S3_SECRET_KEY": "b", "S3_REGION": "x"}
-    further["JUDGE_ENDPOINTS"] = f"gone=http://127.0.0.1:{free_port()}/v1,there=http://127.0.0.1:{silent}/v1"
+    further["JUDGE_ENDPOINTS"] = f"gone=http://127.0.0.1:{free_port()}/v1,silent=http://127.0.0.1:{silent}/v1"
     code, outcomes, _ = examine(Instance(tmp_path, redis_url=f"redis://:sesame@127.0.0.1:{silent}/0", further=further))
     assert code == 1
-    assert faults(outcomes) == ["broker", "file store", "judge gone", "migrations", "workers"]
+    assert faults(outcomes) == ["broker", "file store", "judge gone", "judge silent", "migrations", "workers"]
     assert all(each["seconds"] < 31 for each in outcomes.values())
     assert "sesame" not in json.dumps(outcomes)
+
+
+def test_endpoint_that_answers_is_there_whatever_it_says():
+    with fake_endpoint() as fake:
+        assert doctor.check_endpoint(fake.url) == "127.0.0.1 answers 404"
 
 
 def test_silent_mail_server_is_a_fault(silent, monkeypatch):
