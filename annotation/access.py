@@ -130,7 +130,7 @@ def may_create_submissions(person: Person) -> bool:
 
 def require_creator(person: Person) -> None:
     if not may_create_submissions(person):
-        raise PermissionDenied("Only maintainers of the instance may upload submissions.")
+        raise PermissionDenied("Only maintainers of the instance may do this.")
 
 
 def require_superuser(person: Person) -> None:

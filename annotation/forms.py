@@ -28,6 +28,7 @@ from annotation.form_fields import (
     terms,
 )
 from annotation.formats.people_csv import LARGEST_FILE, MOST_ROWS
+from annotation.formats.printable import counted
 from annotation.formats.registry import describe_files, describe_task_files
 from annotation.invitations import GIVEN_ROLES
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
@@ -348,7 +349,10 @@ class UploadForm(forms.Form):
     dry_run = forms.BooleanField(
         label="Check without importing",
         required=False,
-        help_text="If the check finds no problems, the file is stored for some time, so that you can import it.",
+        help_text=(
+            "If the check finds no problems, the file is stored for "
+            f"{counted(settings.CHECKED_PACKAGE_HOURS, 'hour')}, so that you can import it."
+        ),
     )
 
     def clean(self) -> dict[str, Any]:
@@ -381,9 +385,11 @@ class PeopleFileForm(forms.Form):
     people = forms.FileField(
         label="CSV file",
         validators=[check_people_file_size],
-        help_text=f"At most {MOST_ROWS} lines, separated by commas or semicolons, in UTF-8.",
+        help_text=f"At most {MOST_ROWS} rows below the header, separated by commas or semicolons, in UTF-8.",
     )
-    dry_run = forms.BooleanField(label="Check without inviting", required=False)
+    dry_run = forms.BooleanField(
+        label="Check without inviting", required=False, help_text="Shows what would happen. Sends and saves nothing."
+    )
 
 
 class HoursForm(forms.Form):
@@ -396,7 +402,7 @@ class HoursForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}
         if given.get("first") and given.get("last") and given["first"] > given["last"]:
-            raise ValidationError("The first day is after the last. Swap them.")
+            raise ValidationError("The first day (From) is after the last (To). Swap them.")
         return given
 
 

@@ -41,6 +41,7 @@ from annotation.records import (
 )
 from annotation.task_versions import TaskVersions, find_mixed_versions
 from annotation.workflow import join_as_maintainer
+from annotation.workflow.archiving import BENCHMARK_ARCHIVED
 from annotation.workflow.erasing import lock_account
 
 MAX_ATTACHMENT_BYTES = 64 * 1024 * 1024
@@ -178,8 +179,7 @@ def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Su
 def _require_room(benchmark: Benchmark, packages: list[ParsedPackage], options: ImportOptions) -> None:
     """Raise PackageError if the benchmark is archived, or the files of new packages exceed its quota."""
     if benchmark.archived_at is not None:
-        message = f"The benchmark {benchmark} is archived. Ask its maintainer or the operator to restore it."
-        raise PackageError(Problem("benchmark_archived", message))
+        raise PackageError(Problem("benchmark_archived", BENCHMARK_ARCHIVED.format(benchmark)))
     if benchmark.quota_bytes is None:
         return
     sizes: dict[str, int] = {}

@@ -24,7 +24,7 @@ from annotation.workflow import Conflict, passwords
 
 # Without auditors, who read only submissions from evidence bundles: see `Membership.Role`.
 GIVEN_ROLES = [pair for pair in Membership.Role.choices if pair[0] != Membership.Role.AUDITOR]
-AT_ONCE = "Somebody created one of these accounts in this moment. Nobody was invited. Upload the file again."
+AT_ONCE = "Somebody else just created one of these accounts. Nobody was invited. Upload the file again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ def _find_accounts(file: PeopleReader) -> tuple[dict[str, Person], set[int]]:
         if person is not None and person.is_active:
             found[address] = person
         elif person is not None:
-            file.refuse("account_closed", line.line, f"the account {person} is closed; ask an operator to open it")
+            file.refuse("account_closed", line.line, f"the account {person} is closed; ask an operator to reopen it")
         elif same:
-            says = f"{line.email} is the address of {same[0]}; enter this name, or correct the address"
+            says = f"the account {same[0]} has this e-mail address; enter its name, or correct the address"
             file.refuse("address_taken", line.line, says)
         elif line.username.lower() in taken:
             says = f"{line.username} has another address or none; add this account under People, or choose another name"
@@ -157,7 +157,7 @@ def _add_members(actor: Person, file: PeopleReader, accounts: dict[str, Person],
             continue
         member, done = existing.get((submission.pk, person.pk)), "unchanged"
         if member is not None and member.deactivated_at is not None:
-            says = f"{person} was deactivated there; reactivate them under People, or remove the line"
+            says = f"{person} was deactivated in this submission; reactivate them under People, or remove the line"
             file.refuse("member_deactivated", line.line, says)
             continue
         if member is None or member.role != line.role:

@@ -273,7 +273,8 @@ def _name_others(person: Person) -> str:
         names[MOST_NAMES:] = ["more"]
     where = f"{settings.SITE_URL}{reverse('forgotten-password')}"
     return (
-        f"Other accounts with this address: {', '.join(names)}. For another link, enter one of these names at {where}"
+        f"Other accounts with this address: {', '.join(names)}. "
+        f"To get a link for one of them, enter its user name at {where}"
     )
 
 

@@ -283,12 +283,13 @@ REQUIRE_MFA = environment.choice(
 
 #: Days until a sign-in (time, address, browser and method) is deleted, at least 1.
 SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
-#: Days after which people sign in again in any case, and the session is deleted. Applies from the next sign-in.
+#: Days from a sign-in until its session ends, even if it is in use. A change applies to a session at its next use.
 SESSION_DAYS = environment.number("SESSION_DAYS", 14, least=1)
 SESSION_COOKIE_AGE = SESSION_DAYS * 24 * 3600
 #: Days until a message to a person is deleted, at least 1.
 MESSAGE_DAYS = environment.number("MESSAGE_DAYS", 180, least=1)
-#: Days until a draft is deleted that nobody has changed, unless its author has reserved the trajectory. 0: never.
+#: Days from the last change until a draft is deleted. Drafts of reserved trajectories and open adjudications stay.
+#: 0: never.
 DRAFT_DAYS = environment.number("DRAFT_DAYS", 0)
 #: Days until the record of a finished upload (file name and report) is deleted; the submission has its own copy of the
 #: report. 0: never. Packages themselves are deleted after the import.

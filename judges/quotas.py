@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from django.db.models import Count, Sum
+from django.db.models import Sum
 
 from annotation.models import Benchmark
 from annotation.quotas import ASK
@@ -16,9 +16,9 @@ CALLS, COST = KINDS = ("quota_calls", "quota_cost")
 
 
 def load_use(benchmark: int, kind: str) -> Decimal:
-    """Return the number of paid calls, or their cost in US dollars; calls without a price cost nothing."""
+    """Return the number of answered calls, or the cost of all in US dollars; calls without a price cost nothing."""
     paid = ModelCall.objects.filter(item__run__submission__benchmark=benchmark, hit=False)
-    used = paid.aggregate(used=Count("pk") if kind == CALLS else Sum("cost"))["used"]
+    used = paid.filter(error="").count() if kind == CALLS else paid.aggregate(cost=Sum("cost"))["cost"]
     return Decimal(used or 0)
 
 
@@ -30,9 +30,9 @@ def load_quota(benchmark: int, kind: str) -> tuple[Decimal, Decimal]:
 
 def describe_spent(kind: str, limit: Decimal, used: Decimal) -> str:
     if kind == CALLS:
-        said = f"The benchmark may make {limit:,f} calls of models. It has made {used:,f}."
+        said = f"The benchmark has a quota of {limit:,f} model calls and has used {used:,f}."
     else:
-        said = f"The benchmark may spend {limit.normalize():f} US dollars on judges. It has spent {used:.4f}."
+        said = f"The benchmark has a quota of {limit.normalize():f} US dollars for judges and has spent {used:.4f}."
     return f"{said} {ASK}"
 
 
@@ -46,8 +46,8 @@ def require_room(judge: Judge, benchmark: int) -> None:
             raise RunRefused(describe_spent(kind, limit, used))
         if kind == COST and limit != UNLIMITED and not _has_prices(ModelTerms.of(judge)):
             raise RunRefused(
-                f"The benchmark has a quota of cost, which needs prices, and those of {judge.model} at the endpoint "
-                f"{judge.endpoint} are unknown. A maintainer of the instance can set them under Prices and limits."
+                f"The benchmark has a cost quota, but the prices of {judge.model} at the endpoint {judge.endpoint} are "
+                "unknown. Ask a maintainer of the instance to set them under Prices and limits."
             )
 
 

@@ -248,7 +248,7 @@ def _missing(step: Step) -> str:
     if step.of_machine and not shutil.which(step.command[0]):
         return f"{step.command[0]} is not installed. On Debian and Ubuntu: apt-get install nodejs (18 or newer)"
     if step.needs_osv and (obstacle := dependency_audit.find_obstacle(os.environ.get("OSV_URL", dependency_audit.OSV))):
-        return f"{obstacle} `make audit` does it."
+        return f"{obstacle} Run `make audit` with internet access."
     return _servers_missing() if step.needs_servers else ""
 
 

@@ -36,7 +36,9 @@ class SubmissionFilters(serializers.Serializer):
     benchmark = serializers.SlugField(required=False, source="benchmark__slug")
     agent = serializers.CharField(required=False, source="agent__name", help_text="The agent's full name.")
     frozen = serializers.BooleanField(required=False)
-    archived = serializers.BooleanField(default=False, help_text="True: only archived ones; otherwise none of them.")
+    archived = serializers.BooleanField(
+        default=False, help_text="true: only archived and deleted submissions. false: all others."
+    )
 
 
 class TaskFilter(serializers.Serializer):

@@ -59,7 +59,7 @@ class PeopleReader(CsvReader):
             self.refuse("rows_missing", 1, "there are no people below the header")
         if len(rows) > MOST_ROWS + 1:
             over = rows[MOST_ROWS + 1][0]
-            self.refuse("too_many_rows", over, f"a file has at most {MOST_ROWS} people; move the rest to another file")
+            self.refuse("too_many_rows", over, f"a file has at most {MOST_ROWS} rows; move the rest to another file")
             return
         for number, row in rows[1:]:
             if self.has_length(number, header, row):
@@ -87,7 +87,7 @@ class PeopleReader(CsvReader):
             username = values["name"].replace(" ", "-")
             self._add(PersonLine(number, username, values["e-mail"], values["role"].lower(), int(digits)))
             if values.get("language"):
-                self.warn("", "language_ignored", number, "the language is ignored, because there is no such setting")
+                self.warn("", "language_ignored", number, "the column language is ignored: WebVerdict has only English")
 
     def _add(self, line: PersonLine) -> None:
         """Add a line, unless it contradicts or repeats an earlier one."""

@@ -19,17 +19,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='benchmark',
             name='quota_bytes',
-            field=models.PositiveBigIntegerField(blank=True, null=True),
+            field=models.PositiveBigIntegerField(blank=True, help_text='Empty: no limit.', null=True, verbose_name='quota of stored files, in bytes'),
         ),
         migrations.AddField(
             model_name='benchmark',
             name='quota_calls',
-            field=models.PositiveBigIntegerField(blank=True, null=True, verbose_name='quota of calls of models'),
+            field=models.PositiveBigIntegerField(blank=True, help_text='Empty: no limit.', null=True, verbose_name='quota of model calls'),
         ),
         migrations.AddField(
             model_name='benchmark',
             name='quota_cost',
-            field=models.DecimalField(blank=True, decimal_places=4, max_digits=12, null=True, validators=[django.core.validators.MinValueValidator(0)], verbose_name='quota of cost, in US dollars'),
+            field=models.DecimalField(blank=True, decimal_places=4, help_text='Empty: no limit.', max_digits=12, null=True, validators=[django.core.validators.MinValueValidator(0)], verbose_name='quota of cost, in US dollars'),
         ),
         migrations.AddField(
             model_name='submission',

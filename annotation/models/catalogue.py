@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.text import Truncator
 
+NO_LIMIT = "Empty: no limit."
+
 
 class Benchmark(models.Model):
     """A set of tasks, such as Online-Mind2Web.
@@ -24,14 +26,17 @@ class Benchmark(models.Model):
     name = models.CharField(max_length=200)
     bundled_as = models.CharField(max_length=200, blank=True, default="", db_default="")
     archived_at = models.DateTimeField(null=True, blank=True)
-    quota_bytes = models.PositiveBigIntegerField(null=True, blank=True)
-    quota_calls = models.PositiveBigIntegerField("quota of calls of models", null=True, blank=True)
+    quota_bytes = models.PositiveBigIntegerField(
+        "quota of stored files, in bytes", null=True, blank=True, help_text=NO_LIMIT
+    )
+    quota_calls = models.PositiveBigIntegerField("quota of model calls", null=True, blank=True, help_text=NO_LIMIT)
     quota_cost = models.DecimalField(
         "quota of cost, in US dollars",
         max_digits=12,
         decimal_places=4,
         null=True,
         blank=True,
+        help_text=NO_LIMIT,
         validators=[MinValueValidator(0)],
     )
 

@@ -139,9 +139,28 @@ def test_label_that_can_be_undone_delays_the_archiving(submission: Submission, p
         workflow.archive(people["mira"], submission)
 
 
+def test_expired_reservation_of_an_archived_submission_stays(submission: Submission, people: People) -> None:
+    workflow.claim(people["alice"], submission)
+    Assignment.objects.update(lease_expires_at=timezone.now())
+    workflow.archive(people["mira"], submission)
+    events = submission.events.count()
+    assert workflow.return_expired_leases(submission) == 0
+    assert (Assignment.objects.count(), submission.events.count()) == (1, events)
+
+
+def test_submission_is_restored_after_its_practice_set(submission: Submission, people: People, tmp_path: Path) -> None:
+    played = testing.practice_set(people, submission, tmp_path / "practice")
+    workflow.archive(people["mira"], submission)
+    workflow.archive(people["mira"], played)
+    with pytest.raises(Conflict, match=f"Its practice set, submission {played.pk}, is archived"):
+        workflow.restore(people["mira"], submission)
+    workflow.restore(people["mira"], played)
+    workflow.restore(people["mira"], submission)
+
+
 def test_practice_set_in_use_stays(submission: Submission, people: People, tmp_path: Path) -> None:
     played = testing.practice_set(people, submission, tmp_path / "practice")
-    with pytest.raises(Conflict, match=f"submission {submission.pk} practise on it"):
+    with pytest.raises(Conflict, match=rf"use this practice set \({submission.pk}\)"):
         workflow.archive(people["mira"], played)
     workflow.archive(people["mira"], submission)
     workflow.archive(people["mira"], played)

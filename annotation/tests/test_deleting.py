@@ -16,6 +16,7 @@ from annotation.models import (
     Assignment,
     Benchmark,
     Person,
+    PracticeAnswer,
     Screenshot,
     Step,
     Submission,
@@ -98,7 +99,7 @@ def test_name_confirms_the_deletion(unused: Submission) -> None:
     assert unused.trajectories.count() == 2
 
 
-@pytest.mark.parametrize("work", ["claim", "label", "question", "redaction"])
+@pytest.mark.parametrize("work", ["claim", "label", "draft", "question", "redaction"])
 def test_submission_with_work_is_not_deleted(unused: Submission, work: str) -> None:
     alice = testing.person("alice")
     if work == "question":
@@ -111,10 +112,33 @@ def test_submission_with_work_is_not_deleted(unused: Submission, work: str) -> N
         held = workflow.claim(alice, unused).trajectory
         if work == "label":
             workflow.submit(alice, held, testing.content(held))
+        elif work == "draft":
+            workflow.save_draft(alice, held, {"reasoning": "The filter"}, 0)
+            Assignment.objects.update(lease_expires_at=timezone.now())
+            assert workflow.return_expired_leases(unused) == 1
+    shown = [step.screenshot for step in unused.trajectories.get(position=0).steps.order_by("index")]
+    screenshots.sheet(shown)
+    cached = [file for file in Path(default_storage.path("")).rglob("*") if file.is_file()]
     events = unused.events.count()
     with pytest.raises(Conflict, match="Archive it instead"):
         workflow.delete_submission(mira(), unused, str(unused))
     assert (unused.trajectories.count(), unused.events.count(), len(stored()) >= 6) == (2, events, True)
+    assert [file for file in cached if not file.exists()] == []
+
+
+def test_practice_set_with_answers_is_not_deleted(unused: Submission, tmp_path: Path) -> None:
+    people = testing.cast(unused)
+    played = testing.practice_set(people, unused, tmp_path / "practice")
+    PracticeAnswer.objects.create(
+        trajectory=played.trajectories.all()[0],
+        person=people["alice"],
+        verdict=1,
+        right=True,
+        answered_at=timezone.now(),
+    )
+    Submission.objects.filter(pk=unused.pk).update(practice_set=None)
+    with pytest.raises(Conflict, match="Archive it instead"):
+        workflow.delete_submission(people["mira"], played, str(played))
 
 
 def test_error_before_the_end_deletes_nothing(unused: Submission, monkeypatch: pytest.MonkeyPatch) -> None:

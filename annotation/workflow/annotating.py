@@ -178,6 +178,8 @@ def return_expired_leases(submission: Submission) -> int:
         trajectories = Trajectory.objects.filter(pk__in=expired.values("trajectory")).order_by("pk")
         locked = list(trajectories.select_for_update(skip_locked=True, no_key=True, of=("self",)))
         submission = lock_submission(submission.pk)
+        if submission.archived_at is not None:
+            return 0
         returned = 0
         for assignment in expired.filter(trajectory__in=locked).select_related("trajectory__task", "annotator"):
             member = Membership.objects.get(submission=submission, person=assignment.annotator)

@@ -12,7 +12,9 @@ from annotation import access
 from annotation.models import Assignment, Benchmark, Membership, Person, Submission
 from annotation.workflow.guards import TRY_LATER, Conflict, Role, lock_submission, record, require_member
 
-BENCHMARK_ARCHIVED = "The benchmark {} is archived. Ask its maintainer or the operator to restore it."
+BENCHMARK_ARCHIVED = "The benchmark {} is archived. Restore it on its page, or ask a maintainer of the instance."
+DELETED = "This submission was deleted. Only its events are left."
+PRACTICE_SET_USED = "Submissions use this practice set ({}). Choose another one in their settings first."
 
 
 def lock_benchmark(pk: int, *, key: bool = False) -> Benchmark:
@@ -91,6 +93,8 @@ def _archive(person: Person, pk: int, at: datetime) -> None:
 def _restore(person: Person, pk: int) -> None:
     submission, member, archived_at = _lock(person, pk)
     if archived_at is not None:
+        if submission.practice_set is not None and submission.practice_set.archived_at is not None:
+            raise Conflict(f"Its practice set, submission {submission.practice_set_id}, is archived. Restore it first.")
         submission.save(update_fields=["archived_at"])
         record(submission, member, "submission_restored")
 
@@ -102,7 +106,7 @@ def _lock(person: Person, pk: int) -> tuple[Submission, Membership, datetime | N
     """
     submission = lock_submission(pk)
     if submission.deleted_at is not None:
-        raise Conflict("This submission was deleted. Only its events are left.")
+        raise Conflict(DELETED)
     archived_at, submission.archived_at = submission.archived_at, None
     return submission, require_member(person, submission, Role.MAINTAINER), archived_at
 
@@ -112,4 +116,4 @@ def _require_unused_sets(archived: list[int]) -> None:
     users = Submission.objects.filter(practice_set__in=archived, archived_at=None, frozen_at=None)
     if users.exists():
         listed = ", ".join(map(str, users.order_by("pk").values_list("pk", flat=True)))
-        raise Conflict(f"Annotators of submission {listed} practise on it. Choose another practice set there first.")
+        raise Conflict(PRACTICE_SET_USED.format(listed))

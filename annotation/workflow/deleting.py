@@ -13,9 +13,14 @@ from django.utils import timezone
 
 from annotation import access, file_cleanup, screenshots
 from annotation.models import (
+    Activity,
+    Assignment,
     Attachment,
     Benchmark,
+    Draft,
+    Membership,
     Person,
+    PracticeAnswer,
     Screenshot,
     StateSnapshot,
     Step,
@@ -24,6 +29,7 @@ from annotation.models import (
     Upload,
 )
 from annotation.records import Problem
+from annotation.workflow.archiving import DELETED, PRACTICE_SET_USED
 from annotation.workflow.guards import Conflict, Incomplete, Role, lock_submission, record, require_member
 
 logger = logging.getLogger(__name__)
@@ -38,13 +44,15 @@ HAS_WORK = (
 
 
 def delete_submission(person: Person, submission: Submission, name: str) -> None:
-    """Delete trajectories, steps, drafts, known answers and files of a submission without recorded work.
+    """Delete trajectories, steps, known answers and files of a submission without recorded work.
 
     Its row and its events stay, archived. ``name`` must be the submission's, as a confirmation.
     """
     _require_name(name, str(submission))
     try:
         with file_cleanup.exclude_imports(WAIT):  # otherwise an import could name a screenshot that is deleted here
+            with transaction.atomic():
+                _lock_unused(person, submission)  # before anything is deleted
             sheets = _find_sheets(submission)
             _delete_caches(sheets)  # before the commit, because nothing finds them without their rows
             digests = _delete_rows(person, submission)
@@ -60,9 +68,9 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
     with transaction.atomic():
         row = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if row.submissions.exists():
-            raise Conflict("The benchmark has, or had, submissions, whose events stay. Archive it instead.")
+            raise Conflict("A benchmark with submissions, even deleted ones, cannot be deleted. Archive it instead.")
         if Upload.objects.filter(benchmark=row, finished_at=None).exists():
-            raise Conflict("An upload to this benchmark has not ended. Try again when it has ended, or cancel it.")
+            raise Conflict("An upload to this benchmark has not ended. Try again when it has ended.")
         try:
             Upload.objects.filter(benchmark=row).delete()
             row.imported_labels.all().delete()
@@ -82,10 +90,7 @@ def _delete_rows(person: Person, submission: Submission) -> set[str]:
     with transaction.atomic():
         of_submission = Trajectory.objects.filter(submission=submission)
         list(of_submission.order_by("pk").select_for_update().values_list("pk"))  # before the submission
-        row = lock_submission(submission.pk)
-        row.archived_at = None  # an archived one may be deleted
-        member = require_member(person, row, Role.MAINTAINER)
-        _require_unused(row)
+        row, member = _lock_unused(person, submission)
         digests = _collect_digests(row)
         count = of_submission.count()
         try:
@@ -102,16 +107,29 @@ def _delete_rows(person: Person, submission: Submission) -> set[str]:
     return digests
 
 
+def _lock_unused(person: Person, submission: Submission) -> tuple[Submission, Membership]:
+    """Lock the submission; raise Conflict if work is recorded in it, PermissionDenied if it is not the person's."""
+    row = lock_submission(submission.pk)
+    row.archived_at = None  # an archived one may be deleted
+    member = require_member(person, row, Role.MAINTAINER)
+    _require_unused(row)
+    return row, member
+
+
 def _require_unused(submission: Submission) -> None:
     if submission.deleted_at is not None:
-        raise Conflict("This submission was deleted before.")
+        raise Conflict(DELETED)
     others = (submission.redactions, submission.questions, submission.spot_check_draws, submission.judge_runs)
-    if submission.frozen_at or submission.sample_of_id or any(each.exists() for each in others):
+    # Foreign keys refuse to delete other work. These rows would go with their trajectory.
+    of_people = [model.objects.filter(trajectory__submission=submission) for model in (Draft, Activity, PracticeAnswer)]
+    reserved = Assignment.objects.filter(trajectory__submission=submission)
+    used = any(each.exists() for each in (*others, *of_people, reserved))
+    if submission.frozen_at or submission.sample_of_id or used:
         raise Conflict(HAS_WORK)
     users = Submission.objects.filter(practice_set=submission).order_by("pk").values_list("pk", flat=True)
     if users:
         listed = ", ".join(map(str, users))
-        raise Conflict(f"It is the practice set of submission {listed}. Choose another one there first.")
+        raise Conflict(PRACTICE_SET_USED.format(listed))
 
 
 def _collect_digests(submission: Submission) -> set[str]:

@@ -151,7 +151,8 @@ def find_solely_maintained(person: Person) -> list[Membership]:
 
 def _was_maintained_by(part: Membership) -> bool:
     """Return whether an open submission has, or had until now, no other maintainer."""
-    if part.role != Role.MAINTAINER or part.submission.frozen_at is not None:
+    submission = part.submission
+    if part.role != Role.MAINTAINER or submission.frozen_at is not None or submission.deleted_at is not None:
         return False
     maintainers = Membership.objects.filter(submission=part.submission_id, role=Role.MAINTAINER)
     return not maintainers.filter(deactivated_at__isnull=True).exclude(pk=part.pk).exists()

@@ -44,7 +44,7 @@ def caddyfile(site: str, web: str, uploads: str, plain: str = "") -> str:
     number = tuple(int(part) for part in version.split()[0].removeprefix("v").split("."))
     if number < (2, 6, 4):
         text = text.replace("request_buffers 100KB", "buffer_requests\n\t\t\tmax_buffer_size 100KB")
-    text = text.replace("http://{$SITE_HOST}", plain or f"http://127.0.0.1:{free_port()}")  # its port is 80
+    text = text.replace("{$PLAIN_HTTP:http://127.0.0.1:8081}", plain or f"http://127.0.0.1:{free_port()}")
     text = text.replace("{$SITE_HOST}", site).replace("{$WEBVERDICT_MAX_UPLOAD_BYTES}", "4294967296")
     return text.replace("web:8000", web).replace("uploads:8000", uploads)
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import shutil
 import ssl
 import subprocess
@@ -14,6 +15,19 @@ from config.tests.waiting import wait_until
 pytestmark = pytest.mark.skipif(
     shutil.which("caddy") is None, reason="no caddy on the PATH (Debian: apt-get install caddy)"
 )
+
+
+def test_behind_an_ingress_one_port_is_open(tmp_path):
+    """With the address that the Kubernetes manifests set; nothing else may listen for others."""
+    (tmp_path / "Caddyfile").write_text(
+        caddyfile("http://:8080", "web:8000", "uploads:8000", plain="http://127.0.0.1:8081")
+    )
+    command = ["caddy", "adapt", "--adapter", "caddyfile", "--config", str(tmp_path / "Caddyfile")]
+    adapted = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    servers = adapted["apps"]["http"]["servers"].values()
+    assert sorted(address for server in servers for address in server["listen"]) == [":8080", ":8081"]
+    [plain] = [server for server in servers if server["listen"] == [":8081"]]
+    assert plain["routes"][0]["match"] == [{"host": ["127.0.0.1"]}]
 
 
 @pytest.fixture(scope="module")

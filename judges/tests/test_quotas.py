@@ -13,7 +13,7 @@ from annotation import workflow
 from annotation.models import Benchmark, Person
 from annotation.workflow import Conflict
 from judges import quotas, runs
-from judges.models import ModelTerms
+from judges.models import ModelCall, ModelTerms
 from judges.ready_judges import RunRefused
 from judges.tests.builders import defined_judge, started_run, worked
 from judges.tests.test_runs_working import here  # noqa: F401
@@ -32,13 +32,13 @@ def test_quota_of_calls_stops_a_run_until_it_is_raised(here, fake):  # noqa: F81
     run = started_run(mira, submission, judge)
     assert worked(run) is False
     assert run.state == "stopped"
-    assert "may make 4 calls of models" in run.stopped
+    assert "has a quota of 4 model calls" in run.stopped
     assert "Ask the operator" in run.stopped
     assert fake.counts()["calls"] in (4, 5)  # the one that uses it up, and one that was on its way
     recorded = submission.events.get(kind="judge_run_stopped").payload
     assert recorded["reason"] == "A quota of the benchmark is used up."
     for refused in (lambda: runs.resume(mira, run), lambda: started_run(mira, submission, judge)):
-        with pytest.raises(RunRefused, match="may make 4 calls"):
+        with pytest.raises(RunRefused, match="has a quota of 4 model calls"):
             refused()
 
     limit(quota_calls=100)
@@ -57,7 +57,7 @@ def test_quota_of_cost_counts_all_runs_of_the_benchmark(here, fake):  # noqa: F8
     run = started_run(mira, submission, thrifty, fresh=True)
     worked(run)
     assert run.state == "stopped"
-    assert "may spend 0.03 US dollars on judges. It has spent 0.03" in run.stopped
+    assert "has a quota of 0.03 US dollars for judges and has spent 0.03" in run.stopped
     assert fake.counts()["calls"] in (10, 11)
 
 
@@ -70,10 +70,18 @@ def test_replies_from_the_cache_use_up_nothing(here, fake):  # noqa: F811
     assert again.state == "finished"
 
 
+def test_calls_without_an_answer_use_up_nothing(here, fake):  # noqa: F811
+    submission, mira, judge = here
+    fake.says({"status": 401})
+    worked(started_run(mira, submission, judge))
+    assert ModelCall.objects.exclude(error="").exists()
+    assert quotas.load_use(submission.benchmark_id, quotas.CALLS) == 0
+
+
 def test_quota_of_cost_needs_prices(here):  # noqa: F811
     submission, mira, judge = here
     limit(quota_cost=1)
-    with pytest.raises(RunRefused, match="needs prices"):
+    with pytest.raises(RunRefused, match="has a cost quota"):
         started_run(mira, submission, judge)
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.core.files.storage import default_storage
 from django.db import connections
 from django.utils import timezone
 
@@ -92,6 +93,27 @@ def test_a_run_waits_for_a_store_that_is_away_and_fails_no_item(here, settings, 
     assert (run.state, run.retried_at) == ("finished", None)
     assert Judgment.objects.filter(verdict=1).count() == 12
     assert fake.counts()["calls"] == 24  # two for an item, none again
+
+
+def test_an_item_that_has_waited_for_the_store_states_its_cost_once(here, tmp_path, monkeypatch, caplog):
+    _, mira, judge = here
+    submission = testing.submission(tmp_path / "two", trajectories=1, steps=2)
+    testing.cast(submission)
+    ModelTerms.objects.create(model="fake-model-1", input_price=2, output_price=10)
+    run = started_run(mira, submission, judge)
+    monkeypatch.setattr(worker, "STORE_PAUSES", [0.05] * 1000)
+    second = submission.trajectories.get().steps.get(index=1).screenshot.sha256
+    file = Path(default_storage.path(f"originals/{second[:2]}/{second}"))
+    file.rename(file.with_name("away"))
+    file.mkdir()  # an error of the system, for this screenshot alone
+    with working_on(run) as ended:
+        wait_until(lambda: "waits for the file store" in caplog.text and ModelCall.objects.exists(), "an item waits")
+        file.rmdir()
+        file.with_name("away").rename(file)
+        assert ended.result(60) is False
+    calls = ModelCall.objects.filter(hit=False)
+    assert calls.count() == 3
+    assert Judgment.objects.get().cost == sum(call.cost for call in calls) > 0
 
 
 def test_an_item_whose_store_stays_away_is_opened_again_once(here, settings, fake, monkeypatch):

@@ -30,7 +30,7 @@ from judges.models import JudgeRun
 from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, prepare
 from judges.scorer import Score, Subject
 from judges.working import call_log, leases
-from judges.working.call_log import ItemCallLog
+from judges.working.call_log import CallTotals, ItemCallLog
 from judges.working.database import AWAY, DatabaseThread
 from judges.working.leases import LeasedItem
 from judges.working.limits import Budget, Quota, SharedGate
@@ -214,14 +214,14 @@ class _Worker:
     async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
         try:
             subject = await self.database.run(_load_subject, item.trajectory)
-            score = await self._score(item, subject, asker)
+            score = await self._score(item, subject, calls, asker)
             self.settling.add(item.pk)
             await self._settle(item, score, calls)
         except Exception as error:
             await self._handle_failure(item, _find_cause(error))
         await self.database.run(leases.finish_run, self.run.pk)
 
-    async def _score(self, item: LeasedItem, subject: Subject, asker: Asker) -> Score:
+    async def _score(self, item: LeasedItem, subject: Subject, calls: ItemCallLog, asker: Asker) -> Score:
         """Return the score. While the file store is away, try again: replies are stored, so none is paid for twice."""
         for seconds in STORE_PAUSES:
             try:
@@ -231,6 +231,7 @@ class _Worker:
                     raise
                 logger.warning("Run %s: item %s waits for the file store.", self.run.pk, item.pk)
                 await asyncio.sleep(seconds)
+                calls.totals = CallTotals()  # the replies so far come again, from the cache
         return await self.ready.scorer.score(subject, asker)
 
     async def _settle(self, item: LeasedItem, score: Score, calls: ItemCallLog) -> None:
