@@ -1,10 +1,11 @@
-"""Active time of annotators, by submission and day. It contains nothing about what a label says.
+"""Active time of annotators, by submission and day: pseudonyms, and nothing about what a label says.
 
 docs/maintainer.md states which time counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
@@ -15,10 +16,7 @@ from django.db.models.functions import Coalesce, TruncDate
 from annotation.formats.spreadsheets import csv_text
 from annotation.models import Label, Membership, Person, Submission
 
-COLUMNS = (
-    *("annotator", "pseudonym", "submission", "date"),
-    *("labels", "labels_without_time", "active_hours", "revising_hours"),
-)
+COLUMNS = ("submission", "annotator", "date", "labels", "labels_without_time", "active_hours", "revising_hours")
 PERSON, SUBMISSION = "assignment__annotator", "assignment__trajectory__submission"
 FIRST = Q(revision=1)
 
@@ -39,33 +37,27 @@ class Span:
         return labels
 
 
-def measure_submission(submission: Submission, span: Span) -> list[dict[str, Any]]:
-    """Return a row with `COLUMNS` for each annotator (and day)."""
-    return _measure(Label.objects.filter(**{SUBMISSION: submission}), span, by_submission=True)
-
-
-def measure_together(submissions: QuerySet[Submission], span: Span) -> list[dict[str, Any]]:
-    """Return a row for each annotator (and day) that covers all ``submissions``: without pseudonym and submission."""
-    labels = Label.objects.filter(**{f"{SUBMISSION}__in": submissions.order_by().values("pk")})
-    return _measure(labels, span, by_submission=False)
+def measure_submissions(submissions: Iterable[Submission], span: Span) -> list[dict[str, Any]]:
+    """Return a row with `COLUMNS` for each annotator of each submission (and day)."""
+    return _measure(Label.objects.filter(**{f"{SUBMISSION}__in": submissions}), span)
 
 
 def measure_own(person: Person, span: Span) -> list[dict[str, Any]]:
     """Return a row for each submission in which the person has labels (and day)."""
-    return _measure(Label.objects.filter(**{PERSON: person}), span, by_submission=True)
+    return _measure(Label.objects.filter(**{PERSON: person}), span)
 
 
 def write_csv(rows: list[dict[str, Any]]) -> str:
     return csv_text([COLUMNS, *([row[column] for column in COLUMNS] for row in rows)])
 
 
-def _measure(labels: QuerySet[Label], span: Span, *, by_submission: bool) -> list[dict[str, Any]]:
+def _measure(labels: QuerySet[Label], span: Span) -> list[dict[str, Any]]:
     # The time of a revision includes that of the revisions before it.
     before = Label.objects.filter(assignment=OuterRef("assignment"), revision=OuterRef("revision") - 1)
     seconds = Subquery(before.values("active_seconds")[:1])
     rows: Any = span.select(labels).order_by()
     rows = rows.annotate(before=Case(When(revision__gt=1, then=seconds), output_field=IntegerField()))
-    keys = [PERSON, f"{PERSON}__username", *([SUBMISSION] if by_submission else [])]
+    keys = [SUBMISSION, PERSON]
     if span.daily:
         rows = rows.annotate(day=TruncDate("created_at", tzinfo=UTC, output_field=DateField()))
         keys.append("day")
@@ -75,17 +67,13 @@ def _measure(labels: QuerySet[Label], span: Span, *, by_submission: bool) -> lis
         seconds=Sum("active_seconds", filter=FIRST),
         revising=Sum(F("active_seconds") - Coalesce("before", 0), filter=~FIRST),
     )
-    found = list(counted.order_by(*keys[1:], PERSON))
-    members = Membership.objects.filter(submission__in={row[SUBMISSION] for row in found} if by_submission else [])
-    names = {
-        (submission, person): name
-        for submission, person, name in members.values_list("submission", "person", "pseudonym")
-    }
-    return [
+    found = list(counted)
+    members = Membership.objects.filter(submission__in={row[SUBMISSION] for row in found})
+    names = {(member.submission_id, member.person_id): member.pseudonym for member in members}
+    listed = [
         {
-            "annotator": row[f"{PERSON}__username"],
-            "pseudonym": names.get((row.get(SUBMISSION), row[PERSON])),
-            "submission": row.get(SUBMISSION),
+            "submission": row[SUBMISSION],
+            "annotator": names[row[SUBMISSION], row[PERSON]],
             "date": row["day"].isoformat() if span.daily else None,
             "labels": row["labels"],
             "labels_without_time": row["unmeasured"],
@@ -94,6 +82,10 @@ def _measure(labels: QuerySet[Label], span: Span, *, by_submission: bool) -> lis
         }
         for row in found
     ]
+    # A2 before A10
+    return sorted(
+        listed, key=lambda row: (row["submission"], len(row["annotator"]), row["annotator"], row["date"] or "")
+    )
 
 
 def _to_hours(seconds: int | None) -> float:

@@ -30,7 +30,7 @@ class SpanFilters(serializers.Serializer):
 
 
 class Hours(View):
-    scopes = {"GET": Scope.ADMIN}  # the rows have names
+    scopes = {"GET": Scope.READ}
     serializer_class = HoursSerializer
     pagination_class = None  # type: ignore[assignment]
     filters = SpanFilters
@@ -45,23 +45,21 @@ class SubmissionHours(Hours):
     @ROWS
     def get(self, request: Request, pk: int) -> Response:
         found = access.submission_for(request.user, pk, Role.MAINTAINER)
-        return Response(active_hours.measure_submission(found, self.span()))
+        return Response(active_hours.measure_submissions([found], self.span()))
 
 
 class BenchmarkHours(Hours):
-    """Labels and active hours of each annotator in all submissions of a benchmark that the caller maintains."""
+    """Labels and active hours of each annotator of each submission of a benchmark that the caller maintains."""
 
     @ROWS
     def get(self, request: Request, slug: str) -> Response:
         found = access.benchmark_for(request.user, slug)
         maintained = access.submissions_maintained_by(request.user).filter(benchmark=found)
-        return Response(active_hours.measure_together(maintained, self.span()))
+        return Response(active_hours.measure_submissions(maintained, self.span()))
 
 
 class OwnHours(Hours):
     """The caller's own labels and active hours in each submission."""
-
-    scopes = {"GET": Scope.READ}
 
     @ROWS
     def get(self, request: Request) -> Response:

@@ -122,9 +122,8 @@ class SubmissionSerializer(serializers.ModelSerializer):
 
 
 class HoursSerializer(serializers.Serializer):
-    annotator = serializers.CharField(help_text="The user name.")
-    pseudonym = serializers.CharField(allow_null=True, help_text="null for a row of several submissions.")
-    submission = serializers.IntegerField(allow_null=True, help_text="null for a row of several submissions.")
+    submission = serializers.IntegerField()
+    annotator = serializers.CharField(help_text="The pseudonym.")
     date = serializers.DateField(allow_null=True, help_text="The day in UTC; null unless daily.")
     labels = serializers.IntegerField(help_text="Submitted labels, without revisions.")
     labels_without_time = serializers.IntegerField(help_text="Those whose time was not measured.")

@@ -14,9 +14,10 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation import progress, workflow
-from annotation.models import Assignment, Label, Person, Submission
+from annotation.models import Assignment, Label, Membership, Person, Submission
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
+from annotation.workflow.guards import join
 
 People = dict[str, Person]
 MONDAY, TUESDAY = datetime(2026, 11, 16, 23, 59, 59, tzinfo=UTC), datetime(2026, 11, 17, 0, 0, tzinfo=UTC)
@@ -75,12 +76,11 @@ def read(answer: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.content.decode())))
 
 
-def row(name: str, submission: object, pseudonym: str, figures: str, day: str = "") -> dict[str, str]:
+def row(submission: Submission, pseudonym: str, figures: str, day: str = "") -> dict[str, str]:
     counted, unmeasured, hours, revising = figures.split()
     return {
-        "annotator": name,
-        "pseudonym": pseudonym,
-        "submission": str(submission),
+        "submission": str(submission.pk),
+        "annotator": pseudonym,
         "date": day,
         "labels": counted,
         "labels_without_time": unmeasured,
@@ -92,7 +92,7 @@ def row(name: str, submission: object, pseudonym: str, figures: str, day: str = 
 def test_submission_has_a_row_for_each_annotator(bare: Submission, cast: People, labels: list[Label]) -> None:
     found = read(signed_in(cast["mira"]).get(reverse("active-hours", args=[bare.pk])))
 
-    assert found == [row("alice", bare.pk, "A1", "3 1 1.5 0.1"), row("bob", bare.pk, "A2", "1 0 0.25 0.0")]
+    assert found == [row(bare, "A1", "3 1 1.5 0.1"), row(bare, "A2", "1 0 0.25 0.0")]
 
 
 def test_hours_are_those_of_the_pace(bare: Submission, cast: People) -> None:
@@ -110,10 +110,10 @@ def test_hours_are_those_of_the_pace(bare: Submission, cast: People) -> None:
 def test_days_are_separated_at_midnight_in_utc(bare: Submission, cast: People, labels: list[Label]) -> None:
     client, address = signed_in(cast["mira"]), reverse("active-hours", args=[bare.pk])
 
-    assert read(client.get(address, {"last": "2026-11-16"})) == [row("alice", bare.pk, "A1", "2 1 1.0 0.0")]
+    assert read(client.get(address, {"last": "2026-11-16"})) == [row(bare, "A1", "2 1 1.0 0.0")]
     assert read(client.get(address, {"first": "2026-11-17", "last": "2026-11-17", "daily": "on"})) == [
-        row("alice", bare.pk, "A1", "1 0 0.5 0.1", "2026-11-17"),
-        row("bob", bare.pk, "A2", "1 0 0.25 0.0", "2026-11-17"),
+        row(bare, "A1", "1 0 0.5 0.1", "2026-11-17"),
+        row(bare, "A2", "1 0 0.25 0.0", "2026-11-17"),
     ]
     assert read(client.get(address, {"first": "2026-11-18", "last": "9999-12-31"})) == []
 
@@ -124,28 +124,34 @@ def test_revision_of_a_label_without_time_counts_what_was_measured(bare: Submiss
 
     found = read(signed_in(cast["mira"]).get(reverse("active-hours", args=[bare.pk])))
 
-    assert found == [row("alice", bare.pk, "A1", "1 1 0.0 0.1")]
+    assert found == [row(bare, "A1", "1 1 0.0 0.1")]
 
 
-def test_benchmark_adds_up_only_the_submissions_that_the_person_maintains(
+def test_benchmark_has_the_submissions_that_the_person_maintains(
     bare: Submission, cast: People, labels: list[Label]
 ) -> None:
     second, hidden = (testing.bare_submission(1, agent=name) for name in ("Second Agent", "Hidden Agent"))
     workflow.join_as_maintainer(second, cast["mira"])
-    label(cast["alice"], second, 0, TUESDAY, 3600)
-    label(cast["alice"], hidden, 0, TUESDAY, 36_000)
+    for submission in (second, hidden):
+        join(submission, cast["bob"], Membership.Role.ANNOTATOR)
+    label(cast["bob"], second, 0, TUESDAY, 3600)
+    label(cast["bob"], hidden, 0, TUESDAY, 36_000)
     address = reverse("benchmark-hours", args=[bare.benchmark.slug])
 
     found = read(signed_in(cast["mira"]).get(address))
 
-    assert found == [row("alice", "", "", "4 1 2.5 0.1"), row("bob", "", "", "1 0 0.25 0.0")]
-    assert len(signed_in(cast["mira"]).get(f"/api/v1{address}").json()) == 2
+    assert found == [
+        row(bare, "A1", "3 1 1.5 0.1"),
+        row(bare, "A2", "1 0 0.25 0.0"),
+        row(second, "A1", "1 0 1.0 0.0"),
+    ]
+    assert len(signed_in(cast["mira"]).get(f"/api/v1{address}").json()) == 3
 
 
 def test_everybody_reads_only_their_own(bare: Submission, cast: People, labels: list[Label]) -> None:
-    assert read(signed_in(cast["bob"]).get(reverse("own-hours"))) == [row("bob", bare.pk, "A2", "1 0 0.25 0.0")]
+    assert read(signed_in(cast["bob"]).get(reverse("own-hours"))) == [row(bare, "A2", "1 0 0.25 0.0")]
     assert read(signed_in(cast["dave"]).get(reverse("own-hours"))) == []
-    assert [each["annotator"] for each in signed_in(cast["bob"]).get(reverse("api-my-hours")).json()] == ["bob"]
+    assert [each["annotator"] for each in signed_in(cast["bob"]).get(reverse("api-my-hours")).json()] == ["A2"]
 
 
 @pytest.mark.parametrize(("name", "status"), [("alice", 403), ("carol", 403), ("dave", 404)])
@@ -197,7 +203,7 @@ def test_command_prints_the_same_file(bare: Submission, cast: People, labels: li
     assert capsys.readouterr().out.replace("\r\n", "\n") == page.content.decode().replace("\r\n", "\n")
 
     call_command("active_hours", "--benchmark", bare.benchmark.slug, "--daily")
-    assert [line.split(",")[3] for line in capsys.readouterr().out.splitlines()[1:]] == [
+    assert [line.split(",")[2] for line in capsys.readouterr().out.splitlines()[1:]] == [
         *("2026-11-16", "2026-11-17", "2026-11-17"),
     ]
     with pytest.raises(CommandError, match="Swap them"):

@@ -18,7 +18,7 @@ from annotation.workflow import Incomplete
 @page
 def submission_hours(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, access.Role.MAINTAINER)
-    return _download(active_hours.measure_submission(found, _read_span(request)), str(pk))
+    return _download(active_hours.measure_submissions([found], _read_span(request)), str(pk))
 
 
 @page
@@ -26,7 +26,7 @@ def benchmark_hours(request: Request, slug: str) -> HttpResponse:
     """Return the hours in those submissions of a benchmark that the person maintains."""
     found = access.benchmark_for(request.user, slug)
     maintained = access.submissions_maintained_by(request.user).filter(benchmark=found)
-    return _download(active_hours.measure_together(maintained, _read_span(request)), slug)
+    return _download(active_hours.measure_submissions(maintained, _read_span(request)), slug)
 
 
 @page

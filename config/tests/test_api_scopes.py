@@ -22,8 +22,6 @@ ADMIN = {
     ("api-token", "DELETE"),
     ("api-account-data", "GET"),
     ("api-members", "GET"),
-    ("api-active-hours", "GET"),
-    ("api-benchmark-hours", "GET"),
     ("api-audit-sample", "POST"),
     ("api-auditors", "POST"),
     ("api-audit-decisions", "POST"),

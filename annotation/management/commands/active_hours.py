@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
@@ -15,12 +16,12 @@ from annotation.models import Submission
 
 
 class Command(BaseCommand):
-    help = "Print the labels and the active hours of each annotator, as CSV."
+    help = "Print the labels and the active hours of each annotator (pseudonyms), as CSV."
 
     def add_arguments(self, parser: CommandParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--submission", type=int, metavar="ID", help="only this submission")
-        which.add_argument("--benchmark", metavar="SLUG", help="all of its submissions together")
+        which.add_argument("--benchmark", metavar="SLUG", help="each of its submissions")
         parser.add_argument("--first", type=read_day, metavar="DATE", help="the first day (UTC), such as 2026-11-01")
         parser.add_argument("--last", type=read_day, metavar="DATE", help="the last day (UTC)")
         parser.add_argument("--daily", action="store_true", help="one row for each day")
@@ -30,11 +31,10 @@ class Command(BaseCommand):
         if span.first and span.last and span.first > span.last:
             raise CommandError("The first day is after the last. Swap them.", returncode=2)
         if options["submission"] is not None:
-            rows = active_hours.measure_submission(find_submission(options["submission"]), span)
+            chosen: Iterable[Submission] = [find_submission(options["submission"])]
         else:
-            own = Submission.objects.filter(benchmark=find_benchmark(options["benchmark"]), audited=False)
-            rows = active_hours.measure_together(own, span)
-        self.stdout.write(active_hours.write_csv(rows), ending="")
+            chosen = Submission.objects.filter(benchmark=find_benchmark(options["benchmark"]), audited=False)
+        self.stdout.write(active_hours.write_csv(active_hours.measure_submissions(chosen, span)), ending="")
 
 
 def read_day(text: str) -> date:
