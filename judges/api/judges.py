@@ -57,8 +57,9 @@ class NewJudgeSerializer(serializers.Serializer):
 
 
 class JudgeFilters(serializers.Serializer):
-    name = serializers.CharField(required=False)
-    scorer = serializers.CharField(required=False)
+    # Not trimmed: a space would become "", which is refused, though it fits the schema.
+    name = serializers.CharField(required=False, trim_whitespace=False)
+    scorer = serializers.CharField(required=False, trim_whitespace=False)
     newest = serializers.BooleanField(required=False, help_text="Only the newest version of each judge.")
 
 
