@@ -95,8 +95,10 @@ def test_a_run_waits_for_a_store_that_is_away_and_fails_no_item(here, settings, 
     assert fake.counts()["calls"] == 24  # two for an item, none again
 
 
+@pytest.mark.once
 def test_an_item_that_has_waited_for_the_store_states_its_cost_once(here, tmp_path, monkeypatch, caplog):
-    _, mira, judge = here
+    _, mira, _ = here
+    judge = defined_judge("one", scorer="tiny", concurrency=1)  # the second screenshot is read after the first reply
     submission = testing.submission(tmp_path / "two", trajectories=1, steps=2)
     testing.cast(submission)
     ModelTerms.objects.create(model="fake-model-1", input_price=2, output_price=10)
