@@ -9,7 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from django.core.files.storage import default_storage
 from django.db import connections
 from django.utils import timezone
 
@@ -95,26 +94,24 @@ def test_a_run_waits_for_a_store_that_is_away_and_fails_no_item(here, settings, 
     assert fake.counts()["calls"] == 24  # two for an item, none again
 
 
-@pytest.mark.once
-def test_an_item_that_has_waited_for_the_store_states_its_cost_once(here, tmp_path, monkeypatch, caplog):
+def test_an_item_that_has_waited_for_the_store_states_its_cost_once(here, settings, tmp_path, monkeypatch, caplog):
+    """The reply that came before the wait is in the sum once, though it is read again."""
     _, mira, _ = here
-    judge = defined_judge("one", scorer="tiny", concurrency=1)  # the second screenshot is read after the first reply
-    submission = testing.submission(tmp_path / "two", trajectories=1, steps=2)
+    submission = testing.submission(tmp_path / "one", trajectories=1, steps=1)
     testing.cast(submission)
     ModelTerms.objects.create(model="fake-model-1", input_price=2, output_price=10)
-    run = started_run(mira, submission, judge)
+    run = started_run(mira, submission, defined_judge("last", scorer="tiny", parameters={"last": True}))
     monkeypatch.setattr(worker, "STORE_PAUSES", [0.05] * 1000)
-    second = submission.trajectories.get().steps.get(index=1).screenshot.sha256
-    file = Path(default_storage.path(f"originals/{second[:2]}/{second}"))
-    file.rename(file.with_name("away"))
-    file.mkdir()  # an error of the system, for this screenshot alone
+    store = Path(settings.MEDIA_ROOT)
+    store.rename(store.with_name("away"))
+    store.touch()
     with working_on(run) as ended:
-        wait_until(lambda: "waits for the file store" in caplog.text and ModelCall.objects.exists(), "an item waits")
-        file.rmdir()
-        file.with_name("away").rename(file)
+        wait_until(lambda: "waits for the file store" in caplog.text, "the item waits")
+        store.unlink()
+        store.with_name("away").rename(store)
         assert ended.result(60) is False
     calls = ModelCall.objects.filter(hit=False)
-    assert calls.count() == 3
+    assert (calls.count(), ModelCall.objects.filter(hit=True).exists()) == (2, True)
     assert Judgment.objects.get().cost == sum(call.cost for call in calls) > 0
 
 
