@@ -163,8 +163,8 @@ def test_checks_skip_the_audit_without_its_service_and_say_so(tmp_path, monkeypa
     monkeypatch.setenv("OSV_URL", url)
     monkeypatch.setenv("CI", ci)
     (step,) = [step for step in checks.STEPS if step.needs_osv]
-    reason = f"The vulnerability service {url} cannot be reached: ConnectionError. `make audit` does it."
-    assert checks._run(step, tmp_path) == Outcome(skipped=reason)
+    obstacle = f"The vulnerability service {url} cannot be reached: ConnectionError."
+    assert checks._run(step, tmp_path) == Outcome(skipped=f"{obstacle} Run `make audit` with internet access.")
 
 
 def test_checks_run_the_audit_where_the_service_answers(tmp_path, monkeypatch):
