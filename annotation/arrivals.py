@@ -27,10 +27,10 @@ from annotation.models import Arrival, WorkerJob
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_TIMEOUT = timedelta(minutes=2)  # a worker without a heartbeat for this long is lost
-HEARTBEAT = 20.0  # seconds
+HEARTBEAT_TIMEOUT = timedelta(seconds=40)  # a worker without a heartbeat for this long is lost
+HEARTBEAT = 10.0  # seconds
 PROGRESS_INTERVAL = 0.5  # seconds
-MESSAGE_DELAY = timedelta(minutes=1)  # longest time that a message may take
+MESSAGE_DELAY = timedelta(seconds=40)  # longest time that a message may take
 MOST_TRIES = 5
 ORPHAN_AGE = timedelta(days=1)  # a file of this age gets no row any more
 SERVER_ERROR = "Server error. Nothing was saved. Try again."

@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
+from annotation import clock
 from annotation.formats import registry, scratch
 from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
@@ -97,11 +97,11 @@ def _write_tasks(records: Iterable[TaskRecord], benchmark_slug: str, benchmark_n
         slug=benchmark_slug, defaults={"name": benchmark_name or benchmark_slug}
     )
     lock_benchmark(benchmark.pk)
-    started, waiting = timezone.now(), iter(records)
+    started, waiting = clock.now(), iter(records)
     while batch := list(islice(waiting, BATCH)):
         _write_batch(benchmark, batch, started, report)
     # The key points take effect only now: a label created meanwhile does not need findings on them.
-    of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), timezone.now()
+    of_these, ended = KeyPoint.objects.filter(task__benchmark=benchmark), clock.now()
     of_these.filter(accepted_at=started).update(accepted_at=ended)
     of_these.filter(retired_at=started).update(retired_at=ended)
 
@@ -169,7 +169,7 @@ def add_key_points(task: Task, texts: tuple[str, ...] | list[str]) -> list[KeyPo
     with transaction.atomic():
         lock_benchmark(task.benchmark_id)
         _require_settled(task.pk)
-        return _add_key_points(task, texts, timezone.now())
+        return _add_key_points(task, texts, clock.now())
 
 
 def _add_key_points(task: Task, texts: tuple[str, ...] | list[str], now: datetime) -> list[KeyPoint]:
@@ -204,7 +204,7 @@ def accept_key_point(key_point: KeyPoint) -> None:
         lock_benchmark(key_point.task.benchmark_id)
         _require_settled(key_point.task_id)
         Task.objects.select_for_update(no_key=True).get(pk=key_point.task_id)
-        now = timezone.now()
+        now = clock.now()
         point = KeyPoint.objects.get(pk=key_point.pk)
         if point.accepted_at is not None or point.retired_at is not None:
             return
@@ -218,7 +218,7 @@ def retire_key_point(key_point: KeyPoint) -> None:
     with transaction.atomic():
         lock_benchmark(key_point.task.benchmark_id)
         _require_settled(key_point.task_id)
-        KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=timezone.now())
+        KeyPoint.objects.filter(pk=key_point.pk, retired_at__isnull=True).update(retired_at=clock.now())
 
 
 def import_labels(data: bytes, name: str, *, benchmark: Benchmark) -> ImportReport:

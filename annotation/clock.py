@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from django.db import connection
+from django.db import connection, models
 from django.utils import timezone
 
 MEASURED_FOR = 60.0  # seconds; in between the monotonic clock is used, so that most calls need no query
@@ -18,6 +19,24 @@ class _Measurement:
 
     at: float
     time: datetime
+
+
+class CreatedAtField(models.DateTimeField):
+    """The database's time at which a row was created: ``auto_now_add`` without the clock of this machine."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options | {"auto_now_add": True})
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Any:
+        if not add:
+            return getattr(model_instance, self.attname)
+        setattr(model_instance, self.attname, created_at := now())
+        return created_at
+
+    def deconstruct(self) -> Any:
+        # The column is that of Django's field, so that migrations need not name this one.
+        name, _, args, options = super().deconstruct()
+        return name, "django.db.models.DateTimeField", args, options
 
 
 _last: _Measurement | None = None

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Exists, Func, IntegerField, Max, Min, OuterRef, Q, QuerySet, Sum
-from django.utils import timezone
 
 from annotation import clock, state_snapshots
 from annotation.models import Activity, Adjudication, Assignment, Label, Submission, Trajectory
@@ -230,7 +229,7 @@ class Pace:
 
 def measure_pace(submission: Submission, names: dict[int, str], remaining: int) -> Pace:
     """Measure the pace; ``names`` are pseudonyms by the person's key, ``remaining`` is the number of missing labels."""
-    now = timezone.now()
+    now = clock.now()
     week = Q(created_at__gte=now - WEEK)
     labels = Label.objects.filter(assignment__trajectory__submission=submission, revision=1)
     rows = list(

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextChoices
-from django.utils import timezone
 
 from annotation import clock
 from annotation.models import Adjudication, Assignment, Person, Release, Submission, Trajectory
@@ -251,7 +250,7 @@ def next_to_adjudicate(person: Person, submission: Submission, kind: str = "") -
     taken over. A trajectory that the person opened just now comes before all, so that a double click opens only one.
     Trajectories that are put off are left out.
     """
-    just_now, long_ago = timezone.now() - PRESSED_TWICE, adjudications_expire_before()
+    just_now, long_ago = clock.now() - PRESSED_TWICE, adjudications_expire_before()
     open_ones = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=True)
     at_work = open_ones.filter(
         trajectory__activities__person=F("adjudicator"), trajectory__activities__last_at__gt=long_ago

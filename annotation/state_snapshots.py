@@ -10,8 +10,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Event, StateSnapshot, Submission, Trajectory
 from annotation.models.states import State, with_state
 
@@ -46,7 +46,7 @@ def load_states(submission: Submission, size: int | None = None) -> bytes | None
     touched = None if snapshot is None or not _is_usable(snapshot) else _find_touched(snapshot)
     if snapshot is None or touched is None:
         states = _derive(submission.trajectories.all(), bytearray(last + 1))
-        defaults = head | {"states": bytes(states), "computed_at": timezone.now()}
+        defaults = head | {"states": bytes(states), "computed_at": clock.now()}
         StateSnapshot.objects.update_or_create(submission=submission, defaults=defaults)
         return bytes(states)
     states = bytearray(snapshot.states)
@@ -77,7 +77,7 @@ def _derive(trajectories: QuerySet[Trajectory], states: bytearray) -> bytearray:
 def _is_usable(snapshot: StateSnapshot) -> bool:
     """Return whether it is fresh and belongs to this chain: a restored backup may have another chain."""
     at = Event.objects.filter(submission=snapshot.submission_id, sequence=snapshot.sequence, hash=snapshot.hash)
-    return snapshot.computed_at > timezone.now() - FRESH and at.exists()
+    return snapshot.computed_at > clock.now() - FRESH and at.exists()
 
 
 def _find_touched(snapshot: StateSnapshot) -> list[str] | None:

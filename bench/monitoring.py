@@ -19,6 +19,7 @@ import httpx2
 from bench.topology import GIVEN, METRICS_TOKEN, Topology
 
 INTERVAL = 3.0  # seconds between two readings of the metrics
+SLOW_INTERVAL = 15.0  # the usual one; while nothing is broken, only the cost matters
 EXAMINED = 0.7  # part of a fault after which an operator looks: a worker counts as dead after 20 s without a heartbeat
 SHORTEST = 20.0  # seconds; a shorter fault has ended before `doctor` has started
 FAILED = re.compile(r'^webverdict_up\{service="([^"]+)"\} 0', re.MULTILINE)
@@ -31,8 +32,8 @@ Watched = tuple[dict[str, Any], threading.Event]
 
 
 @contextmanager
-def watch(running: Topology, operator: httpx2.Client, seconds: float) -> Iterator[Watched]:
-    """Yield what will be known at the end of the block, and what is to be set when the fault ends.
+def watch(running: Topology, operator: httpx2.Client, seconds: float, every: float = INTERVAL) -> Iterator[Watched]:
+    """Read the metrics every few seconds. Yield what is known at the end of the block, and what to set after the fault.
 
     ``metrics`` are the seconds until each sign of the fault was there, ``doctor`` and ``operation`` the names of what
     failed, and ``logs`` the numbers of warnings, errors and tracebacks by process.
@@ -44,7 +45,7 @@ def watch(running: Topology, operator: httpx2.Client, seconds: float) -> Iterato
     started, ended = time.monotonic(), threading.Event()
     with ThreadPoolExecutor(5) as pool:
         metrics = shown["metrics"]
-        work = [pool.submit(_read_metrics, port, started, ended, metrics, usual[port]) for port in usual]
+        work = [pool.submit(_read_metrics, port, every, started, ended, metrics, usual[port]) for port in usual]
         if seconds >= SHORTEST:
             work.append(pool.submit(_ask_doctor, running, seconds * EXAMINED, ended, shown["doctor"]))
             work.append(pool.submit(_look, running.address, operator, seconds * EXAMINED, ended, shown["operation"]))
@@ -75,14 +76,16 @@ def _scrape(port: int) -> tuple[set[str], float, float]:
     return failed, _sum(BAD_ANSWERS, text), _sum(FAILED_JOBS, text)
 
 
-def _read_metrics(port: int, started: float, ended: threading.Event, shown: dict[str, float], usual: Any) -> None:
+def _read_metrics(
+    port: int, every: float, started: float, ended: threading.Event, shown: dict[str, float], usual: Any
+) -> None:
     while not ended.is_set():
         signs, requests, jobs = _scrape(port)
         signs |= {"requests failed"} if requests > usual[1] else set()
         signs |= {"jobs failed"} if jobs > usual[2] else set()
         for sign in signs - usual[0]:
             shown.setdefault(sign, round(time.monotonic() - started, 1))
-        ended.wait(INTERVAL)
+        ended.wait(every)
 
 
 def _sum(pattern: re.Pattern[str], text: str) -> float:

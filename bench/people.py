@@ -33,7 +33,8 @@ class Site:
         self.people, self.think = people, think
         self.acknowledged: set[tuple[int, str]] = set()
         self.uploads: set[str] = set()
-        self.ended = threading.Event()
+        self.ended, self.importing = threading.Event(), threading.Event()
+        self.importing.set()
         self.clear()
 
     def clear(self) -> None:
@@ -121,6 +122,8 @@ def upload(site: Site) -> None:
     with httpx2.Client(timeout=60, limits=LIMITS, headers={"Authorization": f"Bearer {site.token}"}) as client:
         number = 0
         while not site.ended.wait(UPLOADS):
+            if not site.importing.is_set():
+                continue
             number += 1
             form = {"benchmark": "shops", "agent": f"Agent {number}"}
             files = {"file": ("package.zip", make_package(number))}

@@ -63,10 +63,16 @@ UNDO = 60.0  # seconds in which a worker has submitted what was acknowledged and
 RECOVERY = 60.0  # seconds after the end of a fault
 SHOWN = 30.0  # seconds after the beginning of a fault
 RUN_LIMIT = 300.0  # seconds for the rest of the judge run at the end
-HEALTHY = ("none", "sign-in storm", "new key", "upgrade")  # there is nothing that monitoring should show
+HEALTHY = (
+    "none",
+    "people alone",
+    "sign-in storm",
+    "new key",
+    "upgrade",
+)  # there is nothing that monitoring should show
 SMOOTH = (*HEALTHY, "clock skew")  # nobody notices them
 LATENCY = 10.0  # seconds of a call of a model, at most
-QUICK = ("none", "sign-in storm")
+QUICK = ("people alone", "none", "sign-in storm")
 
 
 def measure(
@@ -75,7 +81,8 @@ def measure(
     """Measure a fault of ``seconds``, until labels, screenshots, uploads, judging and jobs work again."""
     site.clear()
     labels, used = len(site.acknowledged), measure_use(running)
-    with monitoring.watch(running, operator, seconds) as (shown, ended):
+    every = monitoring.SLOW_INTERVAL if name in HEALTHY else monitoring.INTERVAL
+    with monitoring.watch(running, operator, seconds, every) as (shown, ended):
         end = begin()
         time.sleep(seconds)
         end()
@@ -256,6 +263,18 @@ def storm(site: Site, seconds: float) -> Callable[[], None]:
     return wait
 
 
+def leave_alone(site: Site, running: topology.Topology) -> Callable[[], object]:
+    """Stop judges and imports, so that only people use the machine."""
+    site.importing.clear()
+    resume = running.stop("judge-worker-1", "judge-worker-2")
+
+    def go_on() -> None:
+        site.importing.set()
+        resume()
+
+    return go_on
+
+
 def table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what people noticed of each fault: times of recovery in seconds, and when monitoring showed it."""
     cells = [("fault", "requests", "failed", "desk p95", "submit p95", "lost", "people", "judges", "shown", "result")]
@@ -319,7 +338,10 @@ def rehearse(
     disks = os.geteuid() == 0 and (not options.faults or any("disk" in name for name in options.faults))
     running = topology.start(stack, folder, options.code, options.people, trajectories, STEPS, latency, disks)
     site = Site(running, [f"annotator{number}" for number in range(options.people)], options.think)
-    known = topology.faults(running) | {"sign-in storm": partial(storm, site, options.storm)}
+    known = topology.faults(running) | {
+        "people alone": partial(leave_alone, site, running),
+        "sign-in storm": partial(storm, site, options.storm),
+    }
     if unknown := set(options.faults) - set(known):
         parser.error(f"unknown fault {', '.join(sorted(unknown))}; known are: {', '.join(known)}")
     operator = open_as_operator(site)

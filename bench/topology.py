@@ -8,6 +8,7 @@ worker. Processes that end are started again after a second, as Docker does.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -41,6 +42,7 @@ SLEEP = "import select, time\ntime.sleep = lambda seconds: select.select((), (),
 GIVEN = "moto", "store", "endpoint", "proxy"  # no processes of ours
 PASSWORD = "rehearsal-of-faults"  # noqa: S105 - of the operator of an instance that exists for minutes
 METRICS_TOKEN = "only-for-the-rehearsal"  # noqa: S105 - as above
+DEFAULT_SHARES = 1024  # of processor time, of a service of Docker
 CONCURRENCY = 2  # calls that each judge worker has on their way
 SEED = """
 import django, sys
@@ -334,7 +336,7 @@ def start(
     for name, command in _read_commands(folder):
         if name in ports:
             command[command.index("--bind") + 1] = f"127.0.0.1:{ports[name]}"
-        run(name, [*python, *command], {"REMAP_SIGTERM": "SIGQUIT"} if name.startswith("judge") else {})
+        run(name, command, {"REMAP_SIGTERM": "SIGQUIT"} if name.startswith("judge") else {})
     for name in ("web-1", "web-2", "uploads"):
         wait_until(partial(answers, ports[name]), f"{name} answers", 120)
     address = f"http://127.0.0.1:{ports['proxy']}"
@@ -355,22 +357,28 @@ def _read_commands(folder: Path) -> Iterator[tuple[str, list[str]]]:
     The files of the scheduler are in ``folder``.
     """
     (written,) = re.findall(r"^CMD (\[.*?\])", (settings.BASE_DIR / "Dockerfile").read_text(), re.M | re.S)
-    compose = (settings.BASE_DIR / "docker-compose.yml").read_text()
+    compose, python = (settings.BASE_DIR / "docker-compose.yml").read_text(), [sys.executable, "-m"]
 
-    def of(service: str) -> list[str]:
-        (line,) = re.findall(rf"^  {service}:\n(?:    .*\n)*?    command: (\[.*\])$", compose, re.M)
-        return list(json.loads(line))
+    def find(service: str, key: str) -> Any:
+        found = re.search(rf"^  {service}:\n(?:    .*\n)*?    {key}: (.*)$", compose, re.M)
+        return json.loads(found[1]) if found else None
 
     for number in "12":
-        yield f"web-{number}", json.loads(written.replace("\\\n", ""))
-    yield "uploads", of("uploads")
+        yield f"web-{number}", [*python, *json.loads(written.replace("\\\n", ""))]
+    yield "uploads", [*python, *find("uploads", "command")]
     for service in ("worker", "judge-worker"):
         for number in "12":
-            command = of(service)
+            command = find(service, "command")
             name = command.index("--hostname") + 1
             command[name] = command[name].replace("@%h", f"{number}@rehearsal")
-            yield f"{service}-{number}", command
-    yield "beat", [word.replace("/scratch", str(folder)) for word in of("beat")]
+            niceness = find_niceness(find(service, "cpu_shares"))
+            yield f"{service}-{number}", ["nice", "-n", str(niceness), *python, *command]
+    yield "beat", [*python, *(word.replace("/scratch", str(folder)) for word in find("beat", "command"))]
+
+
+def find_niceness(shares: int) -> int:
+    """Return the niceness with the weight of ``cpu_shares``: 1,024 are 0, and each step has 1.25 times less."""
+    return round(math.log(DEFAULT_SHARES / shares, 1.25))
 
 
 def _small_disks(stack: ExitStack, postgres: OwnPostgres, data: Path) -> dict[str, Path]:

@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Case, CharField, Count, F, Max, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Adjudication, Assignment, ChainCheck, Label, StoreCheck, Trajectory, Upload
 from annotation.store_checks import find_last_finished
 from evaluations.models import Anchor, BundleUpload, Delivery
@@ -31,7 +31,7 @@ Counts = dict[tuple[str, ...], int]
 
 def count_leases() -> Counts:
     held = Assignment.objects.filter(lease_expires_at__isnull=False)
-    expired = Q(lease_expires_at__lt=timezone.now())
+    expired = Q(lease_expires_at__lt=clock.now())
     found = held.aggregate(held=Count("pk", filter=~expired), expired=Count("pk", filter=expired))
     return {(state,): number for state, number in found.items()}
 

@@ -381,8 +381,8 @@ CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = bool(REDIS_URL)  # the broker of files has no broadcast
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA / "beat-schedule")
 CELERY_BEAT_SCHEDULE: dict[str, Any] = {
-    "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 60.0},
-    "resume-bundles": {"task": "evaluations.jobs.resume_bundles", "schedule": 60.0},
+    "resume-uploads": {"task": "annotation.jobs.resume_uploads", "schedule": 15.0, "options": {"expires": 15}},
+    "resume-bundles": {"task": "evaluations.jobs.resume_bundles", "schedule": 15.0, "options": {"expires": 15}},
     "forget-bundles": {"task": "evaluations.jobs.forget_bundles", "schedule": 86_400.0},
     "prune-images": {"task": "annotation.jobs.prune_images", "schedule": 86_400.0},
     "check-chains": {"task": "annotation.jobs.check_chains", "schedule": 300.0},

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models.events import append, instant
 from annotation.workflow import Conflict
 from evaluations.models import SigningKey
@@ -123,7 +123,7 @@ def _found_or_made() -> SigningKey:
 def _rotate_key() -> SigningKey:
     old = SigningKey.objects.select_for_update().filter(retired_at__isnull=True).first()
     if old is not None:
-        old.retired_at = timezone.now()
+        old.retired_at = clock.now()
         old.save(update_fields=["retired_at"])
         append(None, "signing_key_retired", key_id=old.key_id)
     return _make_key()
@@ -137,7 +137,7 @@ def _make_key() -> SigningKey:
         key_id=key_id,
         public=public.hex(),
         sealed=_seal(private.private_bytes_raw(), key_id),
-        created_at=timezone.now(),
+        created_at=clock.now(),
     )
     append(None, "signing_key_made", key_id=key_id, public_key=key.public)
     return key

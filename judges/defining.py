@@ -17,8 +17,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 from django.db.models import F, ProtectedError, QuerySet
-from django.utils import timezone
 
+from annotation import clock
 from annotation.formats.printable import printable
 from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
@@ -128,7 +128,7 @@ def freeze(judge: Judge) -> None:
         if found is None:
             raise Conflict(f"{judge} was deleted in the meantime.")
         if found.frozen_at is None:
-            found.frozen_at = timezone.now()
+            found.frozen_at = clock.now()
             found.save(update_fields=["frozen_at"])
     judge.refresh_from_db()
 

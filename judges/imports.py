@@ -9,10 +9,9 @@ from typing import Any
 
 from django.core.validators import slug_re
 from django.db import transaction
-from django.utils import timezone
 from django.utils.text import slugify
 
-from annotation import workflow
+from annotation import clock, workflow
 from annotation.formats.printable import listing, printable
 from annotation.formats.tasks import nearest
 from annotation.models import Agent, Benchmark, Step, Task, Trajectory
@@ -135,7 +134,7 @@ class _Import:
         self._write({model: found for model, found in judges.items() if found is not None})
 
     def _find_or_create_judge(self, name: str, model: str, person: Any) -> Judge | None:
-        now = timezone.now()
+        now = clock.now()
         # The name is a parameter, so part of the fingerprint: nothing else is known about the judge.
         made = {
             "scorer": IMPORTED,
@@ -229,7 +228,7 @@ class _Import:
                 "digest": content,
                 "carried": record.carried,
             },
-            made_at=timezone.now(),
+            made_at=clock.now(),
         )
 
     def _report_unlinked(self, number: int) -> None:

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from annotation.clock import CreatedAtField
 from annotation.models import Agent, Submission, Task, Trajectory
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest
@@ -49,7 +50,7 @@ class Expectation(models.Model):
     written_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    written_at = models.DateTimeField(auto_now_add=True)
+    written_at = CreatedAtField()
 
     class Meta:
         ordering = ["task", "kind", "-version"]
@@ -76,7 +77,7 @@ class PromptSet(models.Model):
     loaded_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    loaded_at = models.DateTimeField(auto_now_add=True)
+    loaded_at = CreatedAtField()
 
     class Meta:
         ordering = ["name", "-loaded_at"]
@@ -124,7 +125,7 @@ class Judge(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = CreatedAtField()
     frozen_at = models.DateTimeField(null=True, blank=True)
     came_with = models.ForeignKey(
         Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="bundled_judges"
@@ -244,7 +245,7 @@ class JudgeRun(models.Model):
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = CreatedAtField()
     started_at = models.DateTimeField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)

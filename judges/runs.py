@@ -18,7 +18,6 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Max, Min, Q, Sum
-from django.utils import timezone
 
 from annotation import clock
 from annotation.models import Membership, Submission
@@ -120,7 +119,7 @@ def start(
 def pause(person: Any, run: JudgeRun) -> None:
     with _lock_run(person, run) as (row, member):
         _require_state(row, "waiting", "running", because="Only a running run can be paused")
-        row.paused_at = timezone.now()
+        row.paused_at = clock.now()
         row.save(update_fields=["paused_at"])
         record(row.submission, member, "judge_run_paused", **build_payload(row))
 
@@ -148,7 +147,7 @@ def cancel(person: Any, run: JudgeRun) -> None:
         _require_state(
             row, "waiting", "running", "paused", "stopped", because="Only a run that has not ended can be cancelled"
         )
-        row.cancelled_at = timezone.now()
+        row.cancelled_at = clock.now()
         row.save(update_fields=["cancelled_at"])
         row.items.filter(OPEN).update(worker="", taken_at=None, heartbeat_at=None)
         record(row.submission, member, "judge_run_cancelled", **build_end_payload(row))
@@ -226,7 +225,7 @@ def _format_amount(amount: Decimal | None) -> str | None:
 
 
 def load_progress(run: JudgeRun) -> Progress:
-    now = timezone.now()
+    now = clock.now()
     row = JudgeRun.objects.get(pk=run.pk)
     items = row.items.aggregate(
         total=Count("pk"),

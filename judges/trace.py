@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
+from annotation import clock
 from judges.models import JudgeRun, Judgment, ModelCall
 
 
@@ -45,7 +45,7 @@ def prune(before: datetime, run: JudgeRun | None = None) -> int:
     calls = ModelCall.objects.filter(kept, made_at__lt=before, pruned_at__isnull=True)
     if run is not None:
         calls = calls.filter(item__run=run)
-    return calls.update(request=None, reply=None, pruned_at=timezone.now())
+    return calls.update(request=None, reply=None, pruned_at=clock.now())
 
 
 # --- as JSON ---------------------------------------------------------------------------------------------------------

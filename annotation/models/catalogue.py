@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.utils.text import Truncator
 
+from annotation.clock import CreatedAtField
+
 NO_LIMIT = "Empty: no limit."
 
 
@@ -63,7 +65,7 @@ class Task(models.Model):
     website = models.CharField(max_length=500, blank=True)
     reference_length = models.PositiveIntegerField(null=True, blank=True)
     level = models.CharField(max_length=40, blank=True)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = CreatedAtField()
 
     class Meta:
         constraints = [

@@ -15,8 +15,8 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models.trajectories import Submission
 
 GENESIS = "0" * 64
@@ -135,7 +135,7 @@ def append(
         kind=kind,
         actor=actor,
         actor_pseudonym=pseudonym,
-        at=at or timezone.now(),
+        at=at or clock.now(),
         payload=payload,
         previous=last.hash if last else GENESIS,
     )

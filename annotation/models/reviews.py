@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from annotation.clock import CreatedAtField
 from annotation.formats.printable import counted, format_clock
 from annotation.models.catalogue import Benchmark, KeyPoint, Task
 from annotation.models.trajectories import Agent, Submission, Trajectory
@@ -35,7 +36,7 @@ class Membership(models.Model):
     person = person(related_name="memberships")
     role = models.CharField(max_length=12, choices=Role.choices)
     pseudonym = models.CharField(max_length=12)
-    joined_at = models.DateTimeField(auto_now_add=True)
+    joined_at = CreatedAtField()
     deactivated_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from annotation.clock import CreatedAtField
 from annotation.models.catalogue import Benchmark, Task
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import AttachmentKind
@@ -72,7 +73,7 @@ class Submission(models.Model):
     import_report = models.JSONField(null=True, blank=True)
     audited = models.BooleanField(default=False, db_default=False)
     sample_of = models.OneToOneField("self", on_delete=models.PROTECT, null=True, blank=True, related_name="sample")
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = CreatedAtField()
     frozen_at = models.DateTimeField(null=True, blank=True)
     opened_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
@@ -329,7 +330,7 @@ class WorkerJob(models.Model):
     repeat: ClassVar[str]
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = CreatedAtField()
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     heartbeat_at = models.DateTimeField(null=True, blank=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
+from annotation.clock import CreatedAtField
 from annotation.models.reviews import VERDICTS, person
 from annotation.models.trajectories import Trajectory
 from annotation.records import Verdict
@@ -57,7 +58,7 @@ class Activity(models.Model):
 class Phrase(models.Model):
     person = person(related_name="phrases")
     text = models.CharField(max_length=500)
-    made_at = models.DateTimeField(auto_now_add=True)
+    made_at = CreatedAtField()
 
     class Meta:
         ordering = ["pk"]

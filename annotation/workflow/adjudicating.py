@@ -7,7 +7,6 @@ import random
 from datetime import datetime
 
 from django.db import transaction
-from django.utils import timezone
 
 from annotation import access, clock, queue
 from annotation.label_fields import LabelContent
@@ -70,7 +69,7 @@ def open_adjudication(person: Person, trajectory: Trajectory, reason: str = "") 
             revision=row.adjudications.count() + 1,
             revision_reason=reason.strip(),
             blind=blind,
-            opened_at=timezone.now(),
+            opened_at=clock.now(),
         )
         record_for(member, "adjudication_opened", row, revision=adjudication.revision, blind=blind)
         return adjudication
@@ -144,7 +143,7 @@ def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adj
             )
             for f in content.findings
         )
-        adjudication.decided_at, adjudication.put_off_until = timezone.now(), None
+        adjudication.decided_at, adjudication.put_off_until = clock.now(), None
         adjudication.save()
         Draft.objects.filter(trajectory=row, author=person).delete()
         facts = digest(adjudication_facts(adjudication))
@@ -186,7 +185,7 @@ def draw_spot_checks(person: Person, submission: Submission) -> SpotCheckDraw:
             rate=submission.spot_check_rate,
             population=sorted(population),
             drawn=drawn,
-            drawn_at=timezone.now(),
+            drawn_at=clock.now(),
         )
         SpotCheck.objects.bulk_create(
             SpotCheck(trajectory=trajectory, draw=draw, selected=task_id in drawn)
@@ -237,4 +236,4 @@ def answer_flags(person: Person, trajectory: Trajectory, answer: str) -> FlagAns
         if not row.flags.exists():
             raise Conflict("Nobody has flagged this trajectory.")
         text = require_reason(answer, "an answer")
-        return row.flag_answers.create(answered_by=person, text=text, answered_at=timezone.now())
+        return row.flag_answers.create(answered_by=person, text=text, answered_at=clock.now())

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Subquery
-from django.utils import timezone
 
 from annotation import clock, queue, training
 from annotation.label_fields import LabelContent
@@ -122,7 +121,7 @@ def _assign(member: Membership, trajectory: Trajectory, held_for: timedelta | No
         trajectory=trajectory,
         annotator=member.person,
         slot=slot,
-        claimed_at=timezone.now(),
+        claimed_at=clock.now(),
         lease_expires_at=clock.now() + min(held_for or lease(), lease()),
     )
     record_for(member, "claimed", trajectory, slot=slot)
@@ -299,7 +298,7 @@ def release(person: Person, trajectory: Trajectory, reason: str) -> None:
             trajectory=row,
             annotator=person,
             reason=require_reason(reason, "declining a trajectory"),
-            released_at=timezone.now(),
+            released_at=clock.now(),
         )
         assignment.delete()
         record_for(member, "released", row, slot=assignment.slot, reason=given.reason)
@@ -322,7 +321,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
     found, made = Flag.objects.get_or_create(
         trajectory=trajectory,
         annotator=member.person,
-        defaults={"note": check_note(note), "flagged_at": timezone.now()},
+        defaults={"note": check_note(note), "flagged_at": clock.now()},
     )
     if made:
         record_for(member, "flagged", trajectory, note=found.note)
@@ -372,7 +371,7 @@ def _write_label(
         revision=revision,
         revision_reason=reason,
         submitted_at=submitted_at,
-        created_at=timezone.now(),
+        created_at=clock.now(),
         **fields,
     )
     if content.attempt is not None:

@@ -6,9 +6,8 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
-from annotation import access
+from annotation import access, clock
 from annotation.models import Assignment, Benchmark, Membership, Person, Submission
 from annotation.workflow.guards import TRY_LATER, Conflict, Role, lock_submission, record, require_member
 
@@ -32,7 +31,7 @@ def lock_benchmark(pk: int, *, key: bool = False) -> Benchmark:
 def archive(person: Person, submission: Submission) -> None:
     """Archive a submission; nothing happens if it is archived. Reserved trajectories and drafts stay as they are."""
     with transaction.atomic():
-        _archive(person, submission.pk, timezone.now())
+        _archive(person, submission.pk, clock.now())
         _require_unused_sets([submission.pk])
 
 
@@ -49,7 +48,7 @@ def archive_benchmark(person: Person, benchmark: Benchmark) -> None:
         row = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         if row.archived_at is not None:
             return
-        row.archived_at = timezone.now()
+        row.archived_at = clock.now()
         row.save(update_fields=["archived_at"])
         chosen = _find_own(person, row.submissions.filter(archived_at=None))
         for pk in chosen:

@@ -9,9 +9,8 @@ import logging
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, ProtectedError
-from django.utils import timezone
 
-from annotation import access, file_cleanup, screenshots
+from annotation import access, clock, file_cleanup, screenshots
 from annotation.models import (
     Activity,
     Assignment,
@@ -100,7 +99,7 @@ def _delete_rows(person: Person, submission: Submission) -> set[str]:
         _delete_unused_screenshots(digests)
         row.uploads.all().delete()
         StateSnapshot.objects.filter(submission=row).delete()
-        row.archived_at = row.deleted_at = timezone.now()
+        row.archived_at = row.deleted_at = clock.now()
         row.import_report, row.digest = None, f"deleted {row.pk}"  # the same package may be imported again
         row.save(update_fields=["archived_at", "deleted_at", "import_report", "digest"])
         record(row, member, "submission_deleted", trajectories=count)

@@ -6,9 +6,8 @@ No event records them: a chain that grew with every comment would change the evi
 from __future__ import annotations
 
 from django.db import transaction
-from django.utils import timezone
 
-from annotation import access
+from annotation import access, clock
 from annotation.models import Comment, Person, Question, Submission, Trajectory
 from annotation.protocol import is_blank
 from annotation.records import Problem
@@ -40,7 +39,7 @@ def write_comment(person: Person, trajectory: Trajectory, text: str, step: int |
         if row.comments.filter(author=person).count() >= MOST_COMMENTS:
             raise Conflict(f"You have {MOST_COMMENTS} comments on this trajectory. Delete one first.")
         written = _require_text(text, "a comment")
-        return Comment.objects.create(trajectory=row, author=person, step=step, text=written, written_at=timezone.now())
+        return Comment.objects.create(trajectory=row, author=person, step=step, text=written, written_at=clock.now())
 
 
 def _describe_steps(trajectory: Trajectory, step: int) -> str:
@@ -63,7 +62,7 @@ def ask_question(person: Person, submission: Submission, text: str) -> Question:
         if submission.questions.filter(asker=person, answered_at__isnull=True).count() >= MOST_OPEN_QUESTIONS:
             raise Conflict(f"{MOST_OPEN_QUESTIONS} of your questions are not answered yet. Wait for an answer.")
         written = _require_text(text, "a question")
-        return Question.objects.create(submission=submission, asker=person, text=written, asked_at=timezone.now())
+        return Question.objects.create(submission=submission, asker=person, text=written, asked_at=clock.now())
 
 
 def answer_question(person: Person, question: Question, answer: str, *, private: bool = False) -> Question:
@@ -75,7 +74,7 @@ def answer_question(person: Person, question: Question, answer: str, *, private:
         if row.answered_at is not None:
             raise Conflict("This question is already answered.")
         row.answer, row.private = _require_text(answer, "an answer", "answer"), private
-        row.answered_at, row.answered_by = timezone.now(), person
+        row.answered_at, row.answered_by = clock.now(), person
         row.save(update_fields=["answer", "private", "answered_at", "answered_by"])
         return row
 

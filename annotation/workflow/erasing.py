@@ -17,9 +17,8 @@ from allauth.socialaccount.models import SocialAccount
 from django.core.exceptions import PermissionDenied
 from django.db import connection, transaction
 from django.db.models import Count, Max, QuerySet
-from django.utils import timezone
 
-from annotation import sign_ins
+from annotation import clock, sign_ins
 from annotation.models import (
     ApiToken,
     Comment,
@@ -173,7 +172,7 @@ def _leave(membership: Membership) -> None:
     for adjudication in undecided:
         adjudication.delete()
         record_for(leaving, "adjudication_left", adjudication.trajectory, revision=adjudication.revision)
-    leaving.deactivated_at = timezone.now()
+    leaving.deactivated_at = clock.now()
     leaving.save(update_fields=["deactivated_at"])
     record(submission, leaving, "member_deactivated", member=leaving.pseudonym)
 
@@ -209,7 +208,7 @@ def _become_nobody(person: Person) -> None:
     person.first_name = person.last_name = person.email = ""
     person.is_active = person.is_staff = person.is_superuser = False
     person.last_login = None
-    person.erased_at = timezone.now()
+    person.erased_at = clock.now()
     person.set_unusable_password()
     person.save()
     person.groups.clear()

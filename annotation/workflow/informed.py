@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.utils import timezone
-
+from annotation import clock
 from annotation.models import Assignment, InformedRevision, Label, Membership, Person, Submission, Trajectory
 from annotation.models.events import digest
 from annotation.records import Problem, Verdict
@@ -47,7 +46,7 @@ def show_judgments(person: Person, trajectory: Trajectory, judgments: Sequence[M
         _require_open(submission)
         if not judgments:
             raise Conflict(NOTHING_TO_SHOW)
-        made = InformedRevision.objects.create(label=label, judgments=[*judgments], shown_at=timezone.now())
+        made = InformedRevision.objects.create(label=label, judgments=[*judgments], shown_at=clock.now())
         _record(member, "judgments_shown", made, shown=digest(shown_facts(made)))
         return made
 
@@ -82,7 +81,7 @@ def _decide(person: Person, trajectory: Trajectory, verdict: Verdict | None, rea
             )
         informed.label = label
         informed.verdict = label.verdict if verdict is None else verdict
-        informed.reason, informed.decided_at = reason, timezone.now()
+        informed.reason, informed.decided_at = reason, clock.now()
         informed.save(update_fields=["verdict", "reason", "decided_at"])
         _record(member, "informed_decided", informed, informed=digest(informed_facts(informed)))
         return informed

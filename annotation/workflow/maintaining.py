@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
-from annotation import access, blinding
+from annotation import access, blinding, clock
 from annotation.models import (
     Adjudication,
     Assignment,
@@ -57,7 +56,7 @@ def reopen(person: Person, trajectory: Trajectory, reason: str) -> Reopening:
             reopened_by=person,
             reason=require_reason(reason, "reopening"),
             revision=row.adjudications.filter(decided_at__isnull=False).count() + 1,
-            reopened_at=timezone.now(),
+            reopened_at=clock.now(),
         )
         record_for(member, "reopened", row, reason=reopening.reason)
         return reopening
@@ -85,7 +84,7 @@ def freeze(person: Person, submission: Submission) -> Submission:
             )
         if doubts := integrity.problems(submission):
             raise Conflict(f"The data does not match the event log: {doubts[0].message} Nothing was frozen.")
-        submission.frozen_at = timezone.now()
+        submission.frozen_at = clock.now()
         submission.save(update_fields=["frozen_at"])
         verdicts = {t.task.external_id: final_verdict(t) for t in trajectories}
         catalogue = digest(catalogue_facts(submission.benchmark, submission.frozen_at))
@@ -101,7 +100,7 @@ def open_results(person: Person, submission: Submission) -> Submission:
         if submission.frozen_at is None:
             raise Conflict("Only a frozen submission can be opened to its annotators.")
         if submission.opened_at is None:
-            submission.opened_at = timezone.now()
+            submission.opened_at = clock.now()
             submission.save(update_fields=["opened_at"])
             record(submission, member, "results_opened")
         return submission
@@ -178,7 +177,7 @@ def offer_again(person: Person, trajectory: Trajectory, reason: str) -> int:
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
         given = require_reason(reason, "offering a trajectory again")
-        lifted = Release.objects.filter(trajectory=row, lifted_at__isnull=True).update(lifted_at=timezone.now())
+        lifted = Release.objects.filter(trajectory=row, lifted_at__isnull=True).update(lifted_at=clock.now())
         if lifted == 0:
             raise Conflict("No annotator has declined this trajectory.")
         record_for(member, "offered_again", row, reason=given, releases=lifted)
@@ -195,7 +194,7 @@ def deactivate_member(actor: Person, submission: Submission, person: Person) -> 
         if leaving == member:
             raise Conflict("You cannot deactivate yourself. Ask another maintainer.")
         if leaving.deactivated_at is None:
-            leaving.deactivated_at = timezone.now()
+            leaving.deactivated_at = clock.now()
             leaving.save(update_fields=["deactivated_at"])
             record(submission, member, "member_deactivated", member=leaving.pseudonym)
             _return_all(member, leaving, held, undecided)

@@ -10,7 +10,6 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.utils import timezone
 
 from annotation import clock
 from annotation.label_fields import LabelContent
@@ -60,7 +59,7 @@ def park(
         require_complete(row, content, Role.ANNOTATOR)
         check_note(flag_note or "")
         draft = draft or Draft(trajectory=row, author=person, version=0)
-        draft.content, draft.version, draft.saved_at = typed, draft.version + 1, timezone.now()
+        draft.content, draft.version, draft.saved_at = typed, draft.version + 1, clock.now()
         draft.save()
         assignment.submit_at = clock.now() + timedelta(seconds=settings.UNDO_SECONDS)
         assignment.lease_expires_at, assignment.put_off_until = assignment.submit_at + lease(), None

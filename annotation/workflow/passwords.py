@@ -16,11 +16,10 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
-from annotation import sign_ins
+from annotation import clock, sign_ins
 from annotation.models import ApiToken, Event, Membership, Person, Submission
 from annotation.models.events import append
 from annotation.models.people import PasswordWay, lock_with_operators
@@ -84,7 +83,7 @@ class CommonPassword(CommonPasswordValidator):
 
 def revoke_tokens(person: Person) -> None:
     """Revoke the person's tokens: somebody who knew the old password may have created one."""
-    ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=timezone.now())
+    ApiToken.objects.filter(person=person, revoked_at__isnull=True).update(revoked_at=clock.now())
 
 
 def may_create_link(actor: Person, person: Person) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.utils import timezone
 
-from annotation import access, redactions, screenshots
+from annotation import access, clock, redactions, screenshots
 from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Person, Redaction, Screenshot, Submission
 from annotation.records import Problem
@@ -60,7 +59,7 @@ def redact(
             redacted=redacted,
             size=size,
             redacted_by=person,
-            redacted_at=timezone.now(),
+            redacted_at=clock.now(),
         )
         facts = {"original": made.original, "revision": made.revision, "boxes": inside, "reason": given}
         record(submission, member, "screenshot_redacted", **facts, redacted=redacted or None, size=size)

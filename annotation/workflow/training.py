@@ -8,9 +8,8 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
-from annotation import training
+from annotation import clock, training
 from annotation.label_fields import LabelContent
 from annotation.models import KnownAnswer, Label, Membership, Person, PracticeAnswer, Submission, Trajectory
 from annotation.models.events import digest
@@ -60,7 +59,7 @@ def set_known_answer(person: Person, trajectory: Trajectory, content: LabelConte
         fields = {name: said[name] for name in (*KNOWN_FIELDS, "findings")}
         fields["explanation"] = explanation
         answer, _ = KnownAnswer.objects.update_or_create(
-            trajectory=row, defaults=fields | {"author": person, "saved_at": timezone.now()}
+            trajectory=row, defaults=fields | {"author": person, "saved_at": clock.now()}
         )
         facts = fields | {"verdict": int(answer.verdict), "task_id": row.task.external_id}
         record_for(member, "known_answer_set", row, answer=digest(facts))
@@ -106,7 +105,7 @@ def answer_practice(
             content=said,
             verdict=said["verdict"],
             right=said["verdict"] == row.known_answer.verdict,
-            answered_at=timezone.now(),
+            answered_at=clock.now(),
         )
         # Answers count wherever the set must be passed, so each of these submissions records it.
         for each in locked.values():

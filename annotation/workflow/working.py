@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
-from django.utils import timezone
 
 from annotation import clock, queue
 from annotation.models import Activity, Adjudication, Assignment, Draft, Membership, Person, Report, Trajectory
@@ -40,7 +39,7 @@ def save_draft(
         require_unfrozen(trajectory.submission)
         if not Trajectory.objects.select_for_update(no_key=True, of=("self",)).filter(pk=trajectory.pk):
             raise Conflict("This trajectory was deleted.")
-        now = timezone.now()
+        now = clock.now()
         draft = Draft.objects.filter(trajectory=trajectory, author=person).first()
         # Another window has submitted since, so this window is older than the label.
         is_older = not revising or (draft is None and version > 0)
@@ -132,7 +131,7 @@ def report(person: Person, trajectory: Trajectory, kind: Report.Kind, note: str)
             trajectory=row,
             reporter=person,
             kind=kind,
-            defaults={"note": require_reason(note, "a report"), "reported_at": timezone.now()},
+            defaults={"note": require_reason(note, "a report"), "reported_at": clock.now()},
         )
         if made:
             record_for(member, "reported", row, kind=str(kind), note=found.note)
@@ -146,7 +145,7 @@ def settle_report(person: Person, entry: Report, answer: str) -> Report:
         entry = Report.objects.select_for_update().get(pk=entry.pk)
         if entry.settled_at is not None:
             raise Conflict("This report is already settled.")
-        entry.settled_at, entry.settled_by, entry.answer = timezone.now(), person, require_reason(answer, "settling")
+        entry.settled_at, entry.settled_by, entry.answer = clock.now(), person, require_reason(answer, "settling")
         entry.save(update_fields=["settled_at", "settled_by", "answer"])
         record_for(member, "report_settled", row, kind=entry.kind, answer=entry.answer)
         return entry

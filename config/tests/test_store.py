@@ -1,5 +1,6 @@
 """A store that accepts connections and never answers does not block the threads of pages."""
 
+import queue
 import re
 import socket
 import threading
@@ -12,6 +13,7 @@ from django.core.files.base import ContentFile
 
 from config import s3, store
 from config.store import StoreUnavailable, Turns
+from config.tests.waiting import wait_until
 
 SILENCE = ReadTimeoutError(endpoint_url="http://store")
 
@@ -104,6 +106,33 @@ def test_threads_beyond_the_bound_are_refused_when_the_store_is_slow(clock):
         clock[0] += store.PATIENCE
         with pytest.raises(StoreUnavailable), turns.turn():
             pass
+
+
+def test_threads_are_not_refused_as_long_as_others_get_their_turn(clock):
+    turns, served = Turns(threads=1), queue.SimpleQueue()
+    go_on = threading.Semaphore(0)
+
+    def ask():
+        try:
+            with turns.turn():
+                served.put("served")
+                go_on.acquire()
+        except StoreUnavailable:
+            served.put("refused")
+
+    with turns.turn():
+        threads = [threading.Thread(target=ask, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: len(turns._changed._waiters) == 2, "both wait")
+        clock[0] += 0.9 * store.PATIENCE
+    assert served.get(timeout=30) == "served"
+    clock[0] += 0.9 * store.PATIENCE
+    with turns._changed:
+        turns._changed.notify_all()  # the other looks at the clock again
+    wait_until(lambda: turns._changed._waiters or not served.empty(), "it waits on or is refused")
+    go_on.release(2)
+    assert served.get(timeout=30) == "served"
 
 
 def test_long_transfer_does_not_block_short_ones(clock):

@@ -9,9 +9,8 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Max
-from django.utils import timezone
 
-from annotation import access, blinding, redactions
+from annotation import access, blinding, clock, redactions
 from annotation.models import Attachment, Membership, Redaction, Step, Submission, Trajectory
 from annotation.models.events import append, digest
 from annotation.protocol import MINIMUM_LABELS
@@ -58,7 +57,7 @@ def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecisio
         outcome=outcome,
         reason=require_reason(reason, "deciding an audit"),
         decided_by=person,
-        decided_at=timezone.now(),
+        decided_at=clock.now(),
     )
 
 
@@ -96,7 +95,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submi
         _copy(audited, sample, chosen)
         _record_draw(audit, sample, {"manifest": audit.manifest, "seed": seed, "nonce": nonce, "size": size})
         _cover(audited, sample, join_as_maintainer(sample, person))
-        audit.seed, audit.nonce, audit.size, audit.drawn_at = seed, nonce, size, timezone.now()
+        audit.seed, audit.nonce, audit.size, audit.drawn_at = seed, nonce, size, clock.now()
         audit.save(update_fields=["seed", "nonce", "size", "drawn_at"])
         return sample
 
@@ -199,7 +198,7 @@ def _cover(audited: Submission, sample: Submission, member: Membership) -> None:
             redacted, size = shown[original]
             facts = {"original": original, "revision": 1, "boxes": row.boxes, "reason": f"{COVERED}{row.reason}"}
             facts |= {"redacted": redacted, "size": size}
-            made = Redaction(submission=sample, redacted_by=member.person, redacted_at=timezone.now(), **facts)
+            made = Redaction(submission=sample, redacted_by=member.person, redacted_at=clock.now(), **facts)
             made.save(force_insert=True)
             record(sample, member, "screenshot_redacted", **facts)
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from django.db import DataError, IntegrityError, transaction
-from django.utils import timezone
 
-from annotation import access, blinding, ingest, jobs, screenshots
+from annotation import access, blinding, clock, ingest, jobs, screenshots
 from annotation.file_cleanup import delete_files_on_failure
 from annotation.models import Agent, Benchmark, Submission
 from annotation.records import Problem
@@ -243,7 +242,7 @@ def _audit(opening: _Opening, submission: Submission, rejections: Rejections) ->
         file_name=opening.file_name[:255],
         manifest=opening.manifest,
         opened_by=opening.person,
-        opened_at=timezone.now(),
+        opened_at=clock.now(),
     )
     _add_check(opening, audit, [_build_opened_finding(rejections).as_json()])
     return audit
@@ -253,7 +252,7 @@ def _add_check(opening: _Opening, audit: Audit, of_rows: list[Any]) -> None:
     AuditCheck.objects.create(
         audit=audit,
         checked_by=opening.person,
-        checked_at=timezone.now(),
+        checked_at=clock.now(),
         given=list_given(opening.given),
         key_id=opening.outcome.key_id,
         key_trusted=opening.key_trusted,

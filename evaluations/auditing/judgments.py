@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any
 
 from django.core.validators import slug_re
-from django.utils import timezone
 
+from annotation import clock
 from evaluations.auditing.import_context import BATCH, LARGEST, ImportContext, parse_time
 from evaluations.verifier.documents import Document
 from evaluations.verifier.judgments import judgment_problem
@@ -77,7 +77,7 @@ def _judge(context: ImportContext, line: Document) -> Judge:
     return Judge(
         name=line["judge"],
         endpoint="",
-        frozen_at=timezone.now(),  # bundles have no time, and only a frozen judge cannot be changed
+        frozen_at=clock.now(),  # bundles have no time, and only a frozen judge cannot be changed
         came_with=context.submission,
         stated=line["fingerprint"],
         **{name: line[name] for name in names},

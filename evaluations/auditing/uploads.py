@@ -9,9 +9,8 @@ from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.utils import timezone
 
-from annotation import access, arrivals
+from annotation import access, arrivals, clock
 from annotation.models import Person
 from annotation.workflow import Conflict
 from evaluations.auditing.importing import AuditRefused, open_bundle
@@ -82,5 +81,5 @@ def _finish(
 
 def forget_old() -> None:
     """Delete uploads that finished a month ago, and files without a waiting upload."""
-    BundleUpload.objects.filter(finished_at__lt=timezone.now() - RETENTION).delete()
+    BundleUpload.objects.filter(finished_at__lt=clock.now() - RETENTION).delete()
     arrivals.delete_unneeded_files(BundleUpload)

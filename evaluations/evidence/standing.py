@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Max
-from django.utils import timezone
 
+from annotation import clock
 from annotation.models import Event, Submission
 from annotation.models.events import digest
 from annotation.records import Problem
@@ -49,7 +49,7 @@ def look(submission: Submission) -> Look:
     """Return the standing for a page: computed now, or stored by a job for these rows."""
     if submission.trajectories.count() <= MOST_TRAJECTORIES_AT_ONCE:
         found = [claim.as_json() for claim in claims(submission)]
-        return Look(timezone.now(), found, names.named(submission))
+        return Look(clock.now(), found, names.named(submission))
     row = Standing.objects.filter(submission=submission).first()
     if row is None or row.computed_at is None or row.key != _key(submission) or row.computed_at < _stale():
         return Look(None)
@@ -58,7 +58,7 @@ def look(submission: Submission) -> Look:
 
 def request(submission: Submission) -> bool:
     """Return whether to send the job: one message for all waiting pages."""
-    now = timezone.now()
+    now = clock.now()
     row, made = Standing.objects.get_or_create(submission=submission, defaults={"requested_at": now})
     if made:
         return True
@@ -73,7 +73,7 @@ def compute(submission: Submission) -> None:
         "claims": [claim.as_json() for claim in claims(submission)],
         "named": [problem.as_json() for problem in names.named(submission)],
     }
-    now = timezone.now()
+    now = clock.now()
     Standing.objects.update_or_create(
         submission=submission,
         defaults=found | {"key": key, "computed_at": now},
@@ -89,7 +89,7 @@ def chain(submission: Submission) -> Document:
 
 
 def _stale() -> datetime:
-    return timezone.now() - FRESH
+    return clock.now() - FRESH
 
 
 def _key(submission: Submission) -> str:

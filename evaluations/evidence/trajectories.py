@@ -12,8 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django.utils import timezone
-
+from annotation import clock
 from annotation.models import Attachment, Screenshot, Step, Submission, Trajectory
 from annotation.workflow.facts import catalogue_facts
 from evaluations.verifier.documents import Document
@@ -83,7 +82,7 @@ def stored_size(submission: Submission) -> int:
 
 def catalogue(submission: Submission) -> list[Document]:
     """Return every task of the benchmark with its accepted key points, as at the freeze; before a freeze, as now."""
-    return catalogue_facts(submission.benchmark, submission.frozen_at or timezone.now())
+    return catalogue_facts(submission.benchmark, submission.frozen_at or clock.now())
 
 
 def _attachments(submission: Submission) -> Any:

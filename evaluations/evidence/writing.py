@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from django.utils import timezone
-
-from annotation import store_checks
+from annotation import clock, store_checks
 from annotation.consistent_reads import consistent_reads
 from annotation.models import Submission
 from annotation.models.events import instant
@@ -125,7 +123,7 @@ def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, p
 
     A ``partial`` bundle without the files is not refused: its manifest names the damaged and missing files.
     """
-    verified_at = instant(timezone.now())
+    verified_at = instant(clock.now())
     bad = store_checks.find_bad(stored)
     if bad and (in_bundle or not partial):
         raise ExportRefused(store_checks.problems_of(submission, bad))

@@ -12,9 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.utils import timezone
-
-from annotation import workflow
+from annotation import clock, workflow
 from annotation.models import Adjudication, Assignment, Membership, Person, Report, Submission, Trajectory
 from annotation.records import Verdict
 from annotation.tests import testing
@@ -57,7 +55,7 @@ def _slots_that_came_back(people: dict[str, Person], submission: Submission, tra
     workflow.release(alice, trajectory, "I know the shop.")
     workflow.offer_again(mira, trajectory, "She may judge it all the same.")
     workflow.claim_this(bob, trajectory)
-    past = timezone.now() - timedelta(minutes=1)
+    past = clock.now() - timedelta(minutes=1)
     Assignment.objects.filter(trajectory=trajectory, annotator=bob).update(lease_expires_at=past)
     workflow.return_expired_leases(submission)
     workflow.claim_this(bob, trajectory)
@@ -86,7 +84,7 @@ def _adjudications(people: dict[str, Person], submission: Submission, tasks: lis
     workflow.open_adjudication(carl, tasks[5])
     workflow.leave_adjudication(carl, tasks[5])
     workflow.open_adjudication(carl, tasks[5])
-    Adjudication.objects.update(opened_at=timezone.now() - timedelta(days=1))
+    Adjudication.objects.update(opened_at=clock.now() - timedelta(days=1))
     workflow.open_adjudication(quinn, tasks[5])
     workflow.deactivate_member(mira, submission, quinn)
     workflow.open_adjudication(carol, tasks[0])

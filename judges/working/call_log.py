@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import Sum
-from django.utils import timezone
 
+from annotation import clock
 from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
 from judges.llm.wire import strip_unstorable
 from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
@@ -120,7 +120,7 @@ class ItemCallLog:
             latency=_clip_count(outcome.latency),
             retries=min(max(outcome.retries, 0), 32_767),
             error=make_storable(outcome.error),
-            made_at=timezone.now(),
+            made_at=clock.now(),
         )
         return row, cost
 

@@ -17,7 +17,6 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.urls import reverse
-from django.utils import timezone
 
 from annotation import clock, mail
 from annotation.models import MessageKind
@@ -85,7 +84,7 @@ def claim(run: int, worker: str, held: Collection[int]) -> list[LeasedItem]:
     mine = RunItem.objects.filter(OPEN, run=run, worker=worker).exclude(pk__in=held).order_by("pk")
     found_mine = [LeasedItem(*row) for row in mine.values_list("pk", "attempt", "trajectory_id", "repetition")]
     if found_mine:  # not while the item is locked: a cancellation locks the run first, and then its items
-        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=timezone.now())
+        JudgeRun.objects.filter(pk=run, started_at__isnull=True).update(started_at=clock.now())
     return found_mine
 
 
@@ -127,12 +126,12 @@ def fail(item: LeasedItem, worker: str, error: str, *, passing: bool = False) ->
     ``passing``: a later attempt may succeed.
     """
     said = make_storable(error) or "An error without a message."
-    return bool(_select_own(item, worker).update(failed_at=timezone.now(), error=said[:2000], passing=passing))
+    return bool(_select_own(item, worker).update(failed_at=clock.now(), error=said[:2000], passing=passing))
 
 
 def settle(item: LeasedItem, worker: str, score: Score, totals: CallTotals, fingerprint: str) -> bool:
     """Store the judgment and end the item, both or neither; return False if this worker has lost the item."""
-    now = timezone.now()
+    now = clock.now()
     with transaction.atomic():
         if not _select_own(item, worker).update(done_at=now, heartbeat_at=clock.now(), error=""):
             return False
@@ -217,7 +216,7 @@ def finish_run(run: int) -> bool:
             return False
         if _reopen_failed_items(row):
             return False
-        row.finished_at, row.paused_at, row.stopped = timezone.now(), None, ""
+        row.finished_at, row.paused_at, row.stopped = clock.now(), None, ""
         row.save(update_fields=["finished_at", "paused_at", "stopped"])
         if not count_outcomes(run).items() <= said.items():  # failed items were retried and have ended since
             said = build_end_payload(row)
@@ -240,7 +239,7 @@ def _reopen_failed_items(run: JudgeRun) -> bool:
     failed = RunItem.objects.filter(run=run, failed_at__isnull=False, passing=True)
     if not failed.update(failed_at=None, passing=False, worker="", taken_at=None, heartbeat_at=None):
         return False
-    run.retried_at = timezone.now()
+    run.retried_at = clock.now()
     run.save(update_fields=["retried_at"])
     return True
 
