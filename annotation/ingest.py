@@ -39,7 +39,7 @@ from annotation.records import (
     StepRecord,
     TrajectoryRecord,
 )
-from annotation.task_versions import TaskVersions, find_mixed_versions
+from annotation.task_versions import TaskVersions, create_tasks, find_mixed_versions
 from annotation.workflow import join_as_maintainer
 from annotation.workflow.archiving import BENCHMARK_ARCHIVED
 from annotation.workflow.erasing import lock_account
@@ -125,16 +125,18 @@ def import_all(
     dry_run: bool = False,
     protocol_version: int = 1,
     process_labels: bool = False,
+    create_tasks: bool = False,
     progress: Progress = lambda done, total: None,
 ) -> tuple[ImportReport, list[Submission]]:
     """Import a submission from each package of `open_packages`: all of them, or none.
 
     The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
-    why) or after a dry run. Raises ImportStopped if the disk or the store fails; then nothing was saved either.
+    why) or after a dry run. With ``create_tasks``, tasks that the benchmark lacks are created. Raises ImportStopped if
+    the disk or the store fails; then nothing was saved either.
     """
     name = agent_name.strip()
     options = ImportOptions(
-        benchmark, name, maintainer, keep_valid, dry_run, protocol_version, process_labels, progress
+        benchmark, name, maintainer, keep_valid, dry_run, protocol_version, process_labels, create_tasks, progress
     )
     report = ImportReport()
     return report, _import(path, options, report)
@@ -149,6 +151,7 @@ class ImportOptions:
     dry_run: bool
     protocol_version: int
     process_labels: bool
+    create_tasks: bool
     progress: Progress
 
 
@@ -201,7 +204,7 @@ def _reject_package(report: ImportReport, problem: Problem) -> list[Submission]:
 
 def _check_all(packages: list[ParsedPackage], options: ImportOptions, report: ImportReport) -> None:
     """Set ``checked`` of each package; the problems of the other trajectories go into the report."""
-    tasks = TaskVersions(options.benchmark)
+    tasks = TaskVersions(options.benchmark, create=options.create_tasks)
     total = sum(len(each.layout[0]) for each in packages)
     done = 0
     for parsed in packages:
@@ -343,6 +346,7 @@ def _save(packages: list[ParsedPackage], options: ImportOptions, report: ImportR
         # Under the lock: of two imports, the second one counts the files of the first.
         benchmark = Benchmark.objects.select_for_update().get(pk=options.benchmark.pk)
         _require_room(benchmark, packages, options)
+        create_tasks(benchmark, [c for parsed in packages for c in parsed.checked])
         rows: list[tuple[Submission, bool]] = []
         for parsed in packages:
             rows.append(_get_or_create(options, parsed, report, {row.pk for row, is_new in rows if is_new}))

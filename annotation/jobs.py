@@ -55,7 +55,7 @@ def _import(upload: Upload) -> None:
         report, made = ImportReport(), []
         report.reject(PACKAGE, Problem(ended.code, str(ended)))
     # If this worker has lost the row, its submission stays; the next worker reports that it was imported before.
-    upload.report = report.as_json()
+    upload.report = report.with_conversion()
     with transaction.atomic():
         arrivals.finish(upload, report=upload.report, submission=made[0] if made else None)
         _write_end(upload, report, made)

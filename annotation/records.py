@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
@@ -176,6 +177,27 @@ class AttemptContent:
     seconds: int | None = None
 
 
+@dataclass(slots=True)
+class Conversion:
+    """What was carried from the logs of an upload, derived from them, and lost: counts by what, in plain words.
+
+    ``versions`` are those of the logs, where they can be told.
+    """
+
+    format: str
+    versions: set[str] = field(default_factory=set)
+    carried: Counter[str] = field(default_factory=Counter)
+    derived: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def as_json(self) -> dict[str, object]:
+        counts = {
+            name: [{"what": what, "count": count} for what, count in getattr(self, name).items() if count]
+            for name in ("carried", "derived", "lost")
+        }
+        return {"format": self.format, "version": ", ".join(sorted(self.versions)), **counts}
+
+
 PACKAGE = ""  # the task id under which a report lists problems of the whole package
 
 
@@ -184,7 +206,7 @@ class ImportReport:
     """The outcome of an import: accepted and rejected parts with reasons, for the page and as JSON.
 
     ``valid`` lists the parts that passed every check and were left out only because others were rejected. ``rows``
-    counts labels; a task has several.
+    counts labels; a task has several. ``conversion`` says what was carried from logs, and what was lost.
     """
 
     accepted: list[str] = field(default_factory=list)
@@ -192,6 +214,7 @@ class ImportReport:
     rejected: dict[str, list[Problem]] = field(default_factory=dict)
     warnings: list[tuple[str, Problem]] = field(default_factory=list)
     rows: int = 0
+    conversion: Conversion | None = None
 
     def reject(self, task_id: str, *problems: Problem) -> None:
         self.rejected.setdefault(task_id, []).extend(problems)
@@ -199,8 +222,12 @@ class ImportReport:
     def warn(self, task_id: str, *problems: Problem) -> None:
         self.warnings.extend((task_id, problem) for problem in problems)
 
-    def as_json(self) -> dict[str, list[object]]:
-        found: dict[str, list[object]] = {
+    def with_conversion(self) -> dict[str, object]:
+        """Return `as_json` with the key ``conversion`` for logs; evidence has only the warnings of what was lost."""
+        return self.as_json() | ({"conversion": self.conversion.as_json()} if self.conversion else {})
+
+    def as_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
             "accepted": list(self.accepted),
             "rejected": [
                 {"task_id": task_id, "problems": [p.as_json() for p in problems]}

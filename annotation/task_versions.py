@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import Protocol
 
 from django.db.models import Q
 
@@ -16,9 +17,13 @@ from annotation.records import Problem, TrajectoryRecord
 
 
 class TaskVersions:
-    """The task versions of a benchmark by task id, the latest first; ``task_ids`` limits them to some tasks."""
+    """The task versions of a benchmark by task id, the latest first; ``task_ids`` limits them to some tasks.
 
-    def __init__(self, benchmark: Benchmark, task_ids: Iterable[str] | None = None) -> None:
+    With ``create``, `match` returns a new task, which is not saved, for a trajectory with a text and an unknown id.
+    """
+
+    def __init__(self, benchmark: Benchmark, task_ids: Iterable[str] | None = None, *, create: bool = False) -> None:
+        self.benchmark, self.create = benchmark, create
         self.versions: dict[str, list[Task]] = {}
         tasks = Task.objects.filter(benchmark=benchmark)
         if task_ids is not None:
@@ -36,6 +41,8 @@ class TaskVersions:
         """Return the version that was judged (with the same text, else the latest), problems and warnings."""
         problems, warnings = self._check_folder(record)
         versions = self.versions.get(record.task_id)
+        if versions is None and self.create and record.task_text:
+            versions = self._add(record)
         if versions is None:
             return None, [*problems, self._unknown(record)], warnings
         warnings += self._check_replaced(record.task_id, f"{record.folder}/result.json: task_id")
@@ -46,6 +53,11 @@ class TaskVersions:
         message = f'The task text differs. Benchmark: "{versions[0].text}" Submission: "{record.task_text}"'
         differs = Problem("task_text_differs", message, f"{record.folder}/result.json: task")
         return versions[0], problems, [*warnings, differs]
+
+    def _add(self, record: TrajectoryRecord) -> list[Task]:
+        task = Task(benchmark=self.benchmark, external_id=record.task_id, text=record.task_text)
+        self.newest.setdefault(base_task_id(record.task_id), record.task_id)
+        return self.versions.setdefault(record.task_id, [task])
 
     def find_outdated(self, task: Task) -> list[Problem]:
         """Return a problem for each newer version or successor of a task; ``where`` is its id."""
@@ -88,8 +100,27 @@ class TaskVersions:
     def _unknown(self, record: TrajectoryRecord) -> Problem:
         near = nearest(record.task_id, self.versions)
         hint = f"; the nearest known id is {near}" if near else "; import the benchmark's tasks first"
+        if self.create:
+            hint = ", and the log has no text to create one from; import the benchmark's tasks first"
         says = f"task_id {record.task_id} is not a task of the benchmark{hint}."
         return Problem("task_unknown", says, f"{record.folder}/result.json: task_id")
+
+
+class WithTask(Protocol):
+    task: Task
+
+
+def create_tasks(benchmark: Benchmark, matched: Iterable[WithTask]) -> None:
+    """Save the new tasks of `TaskVersions.match`, unless another import has created them; the caller has the lock."""
+    saved: dict[str, Task] = {}
+    for each in matched:
+        task_id = each.task.external_id
+        if each.task.pk is None and task_id not in saved:
+            present = Task.objects.filter(benchmark=benchmark, external_id=task_id).order_by("-version").first()
+            saved[task_id] = present or Task.objects.create(
+                benchmark=benchmark, external_id=task_id, text=each.task.text
+            )
+        each.task = saved.get(task_id, each.task)
 
 
 def find_outdated_tasks(submission: Submission) -> list[Problem]:

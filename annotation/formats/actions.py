@@ -78,6 +78,12 @@ def parse_click(action: str) -> Click | None:
     return None
 
 
+def parse_point_prefix(action: str) -> Click | None:
+    """Return the point that ``action`` begins with, as in ``coords(312, 88) -> CLICK -> ...``."""
+    found = POINTING_TARGET.match(action)
+    return _click(found[1], found[2]) if found else None
+
+
 def status_suffix(action: str) -> ActionStatus | None:
     """Return the status that ``action`` ends with, as in ``... | SUCCESS``."""
     found = STATUS.search(action[-64:])

@@ -29,6 +29,9 @@ class Format:
     `webverdict` below ``folder``, one for each attempt, and returns their paths. It adds problems to ``report``.
     ``agent`` is the name given to the import, for files with several agents. It raises OSError when the disk is full.
 
+    With ``is_log`` the files are logs of agents, which `agent_logs` converts: a trajectory may lack the text of its
+    task and have an answer without steps, and actions may begin with a point.
+
     ``read_tasks(path, warnings)`` yields the tasks in the files. It raises FormatError. With ``is_answer`` a
     trajectory may have an answer instead of steps, and may lack the text of the task.
     """
@@ -40,6 +43,7 @@ class Format:
     convert: Callable[[Package, Path, ImportReport, Progress, str], list[Path]] | None = None
     read_tasks: Callable[[Path, list[Problem]], Iterator[TaskRecord]] | None = None
     is_answer: bool = False
+    is_log: bool = False
 
 
 # Not at import time: the formats import this module.

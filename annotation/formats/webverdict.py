@@ -16,10 +16,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from annotation.formats import cached_pages
+from annotation.formats.actions import parse_point_prefix, status_suffix
 from annotation.formats.cached_pages import Read
 from annotation.formats.documents import FormatError, kind_of, parse_json
 from annotation.formats.printable import printable
@@ -79,15 +80,21 @@ def read_native(document: dict[str, object], findings: Findings, read: Read) -> 
     check_keys(findings, "", document, KEYS)
     source = _read_source(findings, document)
     # Answers do not state the text of their task: null means the benchmark's text.
-    task_id, text = read_task(findings, document, nullable=source.is_answer)
+    task_id, text = read_task(findings, document, nullable=source.is_answer or source.is_log)
     answer = read_text(findings, document, "final_answer", nullable=True)
     available = set(findings.folder.screenshots())
     steps = tuple(
         read_step(findings, f"steps[{index}]", index, entry, STEP_KEYS, available, needs_url=True)
         for index, entry in enumerate(read_list(findings, document, "steps"))
     )
+    if source.is_log:
+        steps = tuple(
+            # Other coordinates of a log may be in another space than the pixels of the picture.
+            replace(step, status=status_suffix(step.action), click=parse_point_prefix(step.action))
+            for step in steps
+        )
     warn_of_unused_screenshots(findings, steps, available)
-    if not steps and not source.is_answer:
+    if not steps and not (source.is_answer or source.is_log):
         findings.problem("no_steps", "steps", "has no steps")
     elif not steps and not (answer or "").strip():
         findings.problem("answer_missing", "final_answer", "is empty, and there are no steps either")

@@ -134,7 +134,7 @@ def finish(
     """
     if file is not None:
         try:
-            file.write_text(json.dumps(report.as_json(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            file.write_text(json.dumps(report.with_conversion(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         except OSError as error:
             raise CommandError(f"The report {file} cannot be written: {error.strerror}.", returncode=2) from error
     for task_id, warning in report.warnings:

@@ -1,5 +1,5 @@
 """import_submission PATH --benchmark SLUG --agent NAME [--dry-run] [--keep-valid] [--protocol-version N]
-[--process-labels] [--report FILE.json]
+[--process-labels] [--create-tasks] [--report FILE.json]
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--process-labels", action="store_true", help="let annotators mark steps: wrong, unnecessary, side effect"
         )
+        parser.add_argument(
+            "--create-tasks", action="store_true", help="create tasks that the benchmark lacks, from the logs' texts"
+        )
         parser.add_argument("--report", type=Path, metavar="FILE.json", help="write the report to this file")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -58,6 +61,7 @@ class Command(BaseCommand):
                 dry_run=options["dry_run"],
                 protocol_version=options["protocol_version"],
                 process_labels=options["process_labels"],
+                create_tasks=options["create_tasks"],
                 progress=make_progress(self),
             )
         except ingest.ImportStopped as error:
