@@ -59,6 +59,7 @@ def start_import(upload: Upload, send: Callable[[str], Any]) -> bool:
             done=0,
             total=None,
             report=None,
+            preview=None,
         )
         if is_first:
             transaction.on_commit(lambda: send(str(upload.pk)), robust=True)

@@ -341,6 +341,11 @@ class UploadForm(forms.Form):
         required=False,
         help_text=f"{ASKS_PROCESS} You can change this until the first trajectory is reserved.",
     )
+    create_tasks = forms.BooleanField(
+        label="Create missing tasks",
+        required=False,
+        help_text="Creates the tasks that the benchmark lacks, from the texts in the logs.",
+    )
     keep_valid = forms.BooleanField(
         label="Keep the valid trajectories",
         required=False,

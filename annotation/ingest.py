@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -127,17 +128,19 @@ def import_all(
     process_labels: bool = False,
     create_tasks: bool = False,
     progress: Progress = lambda done, total: None,
+    show_first: Callable[[Package, Checked], None] = lambda package, checked: None,
 ) -> tuple[ImportReport, list[Submission]]:
     """Import a submission from each package of `open_packages`: all of them, or none.
 
     The submissions are in the order of their attempts. There are none if the packages were rejected (the report says
-    why) or after a dry run. With ``create_tasks``, tasks that the benchmark lacks are created. Raises ImportStopped if
-    the disk or the store fails; then nothing was saved either.
+    why) or after a dry run. ``show_first`` gets the first valid trajectory. With ``create_tasks``, tasks that the
+    benchmark lacks are created. Raises ImportStopped if the disk or the store fails; then nothing was saved either.
     """
     name = agent_name.strip()
     options = ImportOptions(
-        benchmark, name, maintainer, keep_valid, dry_run, protocol_version, process_labels, create_tasks, progress
-    )
+        benchmark, name, maintainer, keep_valid, dry_run, protocol_version, process_labels, create_tasks, progress,
+        show_first,
+    )  # fmt: skip
     report = ImportReport()
     return report, _import(path, options, report)
 
@@ -153,6 +156,7 @@ class ImportOptions:
     process_labels: bool
     create_tasks: bool
     progress: Progress
+    show_first: Callable[[Package, Checked], None]
 
 
 def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Submission]:
@@ -165,6 +169,8 @@ def _import(path: Path, options: ImportOptions, report: ImportReport) -> list[Su
             _check_all(parsed, options, report)
             valid = [each for each in parsed if each.checked]
             passed = [c.record.task_id for each in valid for c in each.checked]
+            if valid:
+                options.show_first(valid[0].package, valid[0].checked[0])
             if report.rejected and not options.keep_valid:
                 report.valid = passed
                 return []
@@ -272,7 +278,7 @@ def _check_images(
     for name in [*(step.screenshot for step in record.steps), *pages]:
         if name is None or name in images or name in problems:
             continue
-        where = _image_path(record, name)
+        where = image_path(record, name)
         try:
             images[name] = screenshots.inspect(package.read(where, screenshots.MAX_BYTES))
         except screenshots.ScreenshotError as error:
@@ -289,10 +295,10 @@ def _check_image_names(record: TrajectoryRecord, images: dict[str, screenshots.I
         return []
     named = listing([f"{name} is {images[name].media_type}" for name in differing])
     says = f"The suffix of the name does not match the content: {named}."
-    return [Problem("screenshot_type_differs", says, _image_path(record, differing[0]))]
+    return [Problem("screenshot_type_differs", says, image_path(record, differing[0]))]
 
 
-def _image_path(record: TrajectoryRecord, name: str) -> str:
+def image_path(record: TrajectoryRecord, name: str) -> str:
     """Return the path in the package; the image of a cached page is named with its folder, a screenshot without."""
     inside = name if "/" in name else f"{SCREENSHOTS}/{name}"
     return f"{record.folder}/{inside}" if record.folder else inside
@@ -408,7 +414,7 @@ def _find_imported(options: ImportOptions, parsed: ParsedPackage) -> Submission 
 def _store_files(package: Package, checked: Checked) -> None:
     """Store the original files. Raises PackageError if a file has changed since the first pass."""
     for name, facts in checked.images.items():
-        path = _image_path(checked.record, name)
+        path = image_path(checked.record, name)
         data = package.read(path, screenshots.MAX_BYTES)
         if hashlib.sha256(data).hexdigest() != facts.sha256:
             raise _file_changed(path)

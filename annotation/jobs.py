@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from celery import shared_task
 from django.conf import settings
@@ -29,8 +30,10 @@ from annotation import (
     store_checks,
     workflow,
 )
+from annotation.formats.archive import Package
 from annotation.formats.printable import counted
 from annotation.models import MessageKind, Screenshot, Submission, Upload
+from annotation.previews import make_preview
 from annotation.records import PACKAGE, ImportReport, Problem
 
 BROKER_ERRORS = (BrokerUnavailable, OSError)  # of a message that could not be sent
@@ -50,14 +53,14 @@ def import_upload(upload_id: str) -> None:
 def _import(upload: Upload) -> None:
     try:
         with arrivals.supervise(upload):
-            report, made = _read(upload)
+            report, made, preview = _read(upload)
     except arrivals.ArrivalFailed as ended:
-        report, made = ImportReport(), []
+        report, made, preview = ImportReport(), [], None
         report.reject(PACKAGE, Problem(ended.code, str(ended)))
     # If this worker has lost the row, its submission stays; the next worker reports that it was imported before.
     upload.report = report.with_conversion()
     with transaction.atomic():
-        arrivals.finish(upload, report=upload.report, submission=made[0] if made else None)
+        arrivals.finish(upload, report=upload.report, preview=preview, submission=made[0] if made else None)
         _write_end(upload, report, made)
     if not checked_uploads.is_importable(upload):
         arrivals.delete_file(upload.stored_as)
@@ -65,10 +68,17 @@ def _import(upload: Upload) -> None:
         prepare_pictures.delay(submission.pk)
 
 
-def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
+def _read(upload: Upload) -> tuple[ImportReport, list[Submission], dict[str, Any] | None]:
+    """Return the report, the submissions, and the preview of a check."""
+    previews: list[dict[str, Any]] = []
+
+    def show_first(package: Package, checked: ingest.Checked) -> None:
+        if upload.dry_run:
+            previews.append(make_preview(package, checked))
+
     suffix = Path(upload.file_name).suffix.lower()
     with arrivals.open_as_file(upload, suffix if SUFFIX.fullmatch(suffix) else ".zip") as package:
-        return ingest.import_all(
+        report, made = ingest.import_all(
             package,
             benchmark=upload.benchmark,
             agent_name=upload.agent_name,
@@ -77,8 +87,11 @@ def _read(upload: Upload) -> tuple[ImportReport, list[Submission]]:
             dry_run=upload.dry_run,
             protocol_version=upload.protocol_version,
             process_labels=upload.process_labels,
+            create_tasks=upload.create_tasks,
             progress=arrivals.make_progress_saver(upload),
+            show_first=show_first,
         )
+    return report, made, previews[0] if previews else None
 
 
 def _write_end(upload: Upload, report: ImportReport, made: list[Submission]) -> None:

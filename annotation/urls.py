@@ -116,6 +116,7 @@ urlpatterns = [
     path("submissions/upload", catalogue.upload_form, name="upload"),
     path("submissions/upload/package", catalogue.upload, name="upload-package"),
     path("uploads/<uuid:pk>", catalogue.upload_status, name="upload-status"),
+    path("uploads/<uuid:pk>/preview/<int:step>", catalogue.preview_picture, name="upload-preview"),
     path("uploads/<uuid:pk>/import", catalogue.import_checked, name="import-checked"),
     path("uploads/<uuid:pk>/report.csv", catalogue.upload_places, name="upload-places"),
     path("uploads/<uuid:pk>/report.json", catalogue.upload_report, name="upload-report"),

@@ -130,6 +130,9 @@ class PackageSerializer(serializers.Serializer):
     process_labels = serializers.BooleanField(
         default=False, help_text="Let annotators mark steps as wrong, unnecessary or a side effect."
     )
+    create_tasks = serializers.BooleanField(
+        default=False, help_text="Create the tasks that the benchmark lacks, from the texts in logs."
+    )
 
 
 class Uploads(View):

@@ -73,6 +73,21 @@ class WarningSerializer(ProblemSerializer):
     task_id = serializers.CharField(allow_blank=True)
 
 
+class CountedSerializer(serializers.Serializer):
+    what = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class ConversionSerializer(serializers.Serializer):
+    """What was carried from logs of agents, what was derived, and what was lost."""
+
+    format = serializers.CharField()
+    version = serializers.CharField(allow_blank=True)
+    carried = CountedSerializer(many=True)
+    derived = CountedSerializer(many=True)
+    lost = CountedSerializer(many=True)
+
+
 class ReportSerializer(serializers.Serializer):
     """Result of an import: accepted tasks, and rejected ones with reasons; an empty task id is the whole package."""
 
@@ -84,6 +99,7 @@ class ReportSerializer(serializers.Serializer):
     )
     rejected = RejectedSerializer(many=True)
     warnings = WarningSerializer(many=True)
+    conversion = ConversionSerializer(required=False, help_text="Only for logs of agents.")
 
 
 class BenchmarkSerializer(serializers.ModelSerializer):
@@ -366,7 +382,7 @@ class UploadSerializer(serializers.ModelSerializer):
         fields = [
             "id", "stage", "benchmark", "agent", "file_name", "keep_valid", "dry_run", "created_at", "started_at",
             "finished_at", "done", "total", "report", "submission", "protocol_version",
-            "process_labels",
+            "process_labels", "create_tasks",
         ]  # fmt: skip
 
     @extend_schema_field(serializers.ChoiceField(choices=["waiting", "running", "finished"]))

@@ -335,7 +335,7 @@ class _Writer:
         self.conversion.versions |= {log.version} if log.version else set()
         where = printable(log.name, LONGEST_WHERE)
         lost = [
-            Problem("log_lost", f"Not in the import: {count:,} {what}.", where)
+            Problem("log_lost", f"Not in the import: {what} ({count:,}).", where)
             for what, count in log.lost.items()
             if count
         ]

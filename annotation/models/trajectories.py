@@ -379,7 +379,10 @@ class Arrival(WorkerJob):
 
 
 class Upload(Arrival):
-    """A package uploaded through the page or the API, and its report after it was read."""
+    """A package uploaded through the page or the API, and its report after it was read.
+
+    ``preview`` is the first trajectory of a check; see `annotation.previews`.
+    """
 
     thing, command, folder, repeat = "package", "import_submission", "uploads", "Upload the package again."
 
@@ -389,6 +392,8 @@ class Upload(Arrival):
     dry_run = models.BooleanField(default=False)
     protocol_version = models.PositiveSmallIntegerField(default=1, db_default=1)
     process_labels = models.BooleanField(default=False, db_default=False)
+    create_tasks = models.BooleanField(default=False, db_default=False)
+    preview = models.JSONField(null=True, blank=True)
     report = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True)
     submission = models.ForeignKey(Submission, on_delete=models.SET_NULL, null=True, blank=True, related_name="uploads")

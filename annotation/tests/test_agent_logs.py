@@ -135,7 +135,7 @@ def test_what_is_missing_is_listed_as_lost_and_not_invented(tmp_path: Path) -> N
         {"what": "steps without a screenshot", "count": 3},
         {"what": "logs without the text of the task", "count": 1},
     ]
-    assert "Not in the import: 3 steps without a screenshot." in [p.message for _, p in report.warnings]
+    assert "Not in the import: steps without a screenshot (3)." in [p.message for _, p in report.warnings]
 
 
 @pytest.mark.django_db

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from typing import Any
 
@@ -195,7 +196,7 @@ def upload(request: Request) -> HttpResponse:
     benchmark = _find_benchmark(form)
     if benchmark is None:
         return _form(request, form, 400)
-    names = ("agent_name", "keep_valid", "dry_run", "protocol_version", "process_labels")
+    names = ("agent_name", "keep_valid", "dry_run", "protocol_version", "process_labels", "create_tasks")
     given = {name: form.cleaned_data[name] for name in names}
     made = Upload(uploaded_by=request.user, benchmark=benchmark, **given)
     try:
@@ -223,7 +224,7 @@ def _find_benchmark(form: UploadForm) -> Benchmark | None:
 
 
 def _form(request: Request, form: UploadForm, status: int = 200) -> HttpResponse:
-    recent = Upload.objects.filter(uploaded_by=request.user).select_related("benchmark")[:20]
+    recent = Upload.objects.filter(uploaded_by=request.user).select_related("benchmark").defer("preview")[:20]
     return render(request, "annotation/upload.html", {"form": form, "recent": recent}, status=status)
 
 
@@ -256,6 +257,15 @@ def _build_report(request: Request, upload: Upload) -> dict[str, Any]:
         "expires_at": checked_uploads.find_expiry(upload),
         "attempt": (earlier.aggregate(Max("attempt"))["attempt__max"] or 0) + 1,
     }
+
+
+@page
+def preview_picture(request: Request, pk: uuid.UUID, step: int) -> HttpResponse:
+    """Return the picture of a step of the preview."""
+    steps = (access.upload_for(request.user, pk).preview or {"steps": []})["steps"]
+    if step >= len(steps) or not steps[step]["picture"]:
+        raise Http404
+    return HttpResponse(base64.b64decode(steps[step]["picture"]), content_type="image/webp")
 
 
 @act

@@ -18,6 +18,7 @@ from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from annotation import access
+from annotation.formats.registry import formats
 from annotation.models import Activity, Person, Screenshot, Step, Trajectory
 from annotation.screenshots import SHEET_STEPS, TILE
 from annotation.task_terms import TaskTerms, find_task_terms
@@ -162,7 +163,9 @@ class Viewer:
         step = self.current
         if step is None or step.screenshot is None or step.click_x is None or step.click_y is None:
             return None
-        scale, width, height = scale_of(self.rows), step.screenshot.width, step.screenshot.height
+        # The importer has put the points of logs into pixels of the pictures.
+        scale = Scale() if formats()[self.trajectory.source_format].is_log else scale_of(self.rows)
+        width, height = step.screenshot.width, step.screenshot.height
         x, y = step.click_x * scale.factor, step.click_y * scale.factor
         outside = not (0 <= x <= width and 0 <= y <= height)
         whole_page = "The screenshot shows the whole page: the mark is correct only if the page was not scrolled."

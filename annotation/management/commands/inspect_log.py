@@ -48,7 +48,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Format: {conversion.format or 'unknown'}{version}")
         for name in ("carried", "derived", "lost"):
             counts = getattr(conversion, name)
-            said = [f"{count:,} {what}" for what, count in counts.items() if count]
+            said = [f"{what} {count:,}" for what, count in counts.items() if count]
             self.stdout.write(f"{name.capitalize()}: {', '.join(said) or 'nothing'}")
         for described in map(_describe, records):
             self.stdout.write("{id}: {steps} steps, {screenshots} screenshots, {clicks} points".format(**described))
