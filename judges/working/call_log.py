@@ -120,7 +120,6 @@ class ItemCallLog:
             latency=_clip_count(outcome.latency),
             retries=min(max(outcome.retries, 0), 32_767),
             error=make_storable(outcome.error),
-            made_at=clock.now(),
         )
         return row, cost
 
@@ -167,6 +166,9 @@ def find_former_endpoint(endpoint: Endpoint) -> str:
 
 def insert_calls(rows: list[ModelCall]) -> list[None]:
     """Insert rows in one transaction; a row that exists already, after an uncertain commit, does not change."""
+    now = clock.now()  # not where the rows are built: the event loop must not wait for the database
+    for row in rows:
+        row.made_at = now
     ModelCall.objects.bulk_create(rows, ignore_conflicts=True)
     return [None] * len(rows)
 
