@@ -47,5 +47,6 @@ USER 10001:10001
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=5s --start-period=20s --retries=4 \
     CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-CMD ["gunicorn", "config.wsgi", "--bind", "0.0.0.0:8000", "--workers", "3", "--worker-class", "config.web_worker.Worker", \
+# --preload: all processes share the memory of the loaded application, and the port opens once it is loaded.
+CMD ["gunicorn", "config.wsgi", "--preload", "--bind", "0.0.0.0:8000", "--workers", "3", "--worker-class", "config.web_worker.Worker", \
      "--threads", "4", "--limit-request-line", "8190", "--worker-tmp-dir", "/dev/shm", "--no-control-socket"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -20,13 +21,14 @@ PREFIX = f"webverdict-metrics-{socket.gethostname()}-"
 
 
 def _make_folder() -> str:
-    """Create the folder of this web server, which is named after the parent of its processes, and delete old ones."""
+    """Create the folder of this web server, which is named after its main process, and delete old ones."""
     memory = Path("/dev/shm")  # noqa: S108 - the folder below is checked
     root = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
     for old in root.glob(f"{PREFIX}*"):
         if not Path("/proc", old.name.removeprefix(PREFIX)).exists() and Path("/proc/self").exists():
             shutil.rmtree(old, ignore_errors=True)
-    folder = root / f"{PREFIX}{os.getppid()}"
+    main = os.getpid() if "--preload" in sys.argv else os.getppid()  # the process that loads the application
+    folder = root / f"{PREFIX}{main}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if folder.is_symlink() or folder.stat().st_uid != os.geteuid():

@@ -244,7 +244,17 @@ def test_requests_are_summed_over_processes_even_of_one_that_was_killed(tmp_path
     instance = Instance(tmp_path, further={"METRICS_TOKEN": TOKEN})
     instance.run("manage.py", "migrate", "--verbosity", "0")
     port = free_port()
-    command = ["gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--workers", "3", "--threads", "4"]
+    command = [
+        "gunicorn",
+        "config.wsgi",
+        "--preload",
+        "--bind",
+        f"127.0.0.1:{port}",
+        "--workers",
+        "3",
+        "--threads",
+        "4",
+    ]
     command += ["--worker-class", "config.web_worker.Worker", "--no-control-socket"]
 
     def answers():
