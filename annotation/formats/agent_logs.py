@@ -16,16 +16,17 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeGuard
+from weakref import WeakKeyDictionary
 
 from PIL import Image
 
 from annotation.formats.archive import LONGEST_WHERE, Limits, Package, PackageError, entry_problem
 from annotation.formats.documents import FormatError, decode_text, parse_json
-from annotation.formats.printable import printable
+from annotation.formats.printable import listing, printable
 from annotation.formats.registry import Format, Progress
 from annotation.formats.tasks import LONGEST_TEXT, task_id_problem
 from annotation.formats.trajectory_folder import MOST_STEPS, RESULT, SCREENSHOTS
@@ -41,6 +42,7 @@ RATIOS = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,6})?")
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}
 DATA_URI = re.compile(r"data:image/[a-z+.-]+;base64,", re.IGNORECASE)
 NOT_IN_TASK_IDS = re.compile(r"[^A-Za-z0-9_-]+")
+_NAMES: WeakKeyDictionary[Package, dict[str, list[str]]] = WeakKeyDictionary()
 POINTING = frozenset({"CLICK", "DOUBLE_CLICK", "RIGHT_CLICK", "TYPE", "HOVER", "SELECT"})
 
 
@@ -162,25 +164,32 @@ def load_lines(package: Package, name: str) -> Iterator[Any]:
             yield parse_json(line.encode(), f"{shown}, line {number:,}")
 
 
-def find_picture(package: Package, path: str, beside: str = "") -> str | None:
+def find_picture(package: Package, path: str, beside: str = "", least: int = 1) -> str | None:
     """Return the file in the upload that a log names by ``path``, of any machine; None if there is none or several.
 
-    Absolute paths are of the agent's machine: only the end counts. Files next to ``beside`` come first.
+    Absolute paths are of the agent's machine: only the end counts, of ``least`` parts or more. Files next to ``beside``
+    come first.
     """
     parts = [part for part in re.split(r"[\\/]", path) if part not in ("", ".", "..")]
     if not parts:
         return None
     above = beside.rpartition("/")[0]
-    names = package.names()
-    known = set(names)
-    for start in range(len(parts)):  # the longest end first
+    same_base = _names_by_base(package).get(parts[-1], [])
+    for start in range(len(parts) - least + 1):  # the longest end first
         end = "/".join(parts[start:])
-        if (near := f"{above}/{end}" if above else end) in known:
+        if (near := f"{above}/{end}" if above else end) in same_base:
             return near
-        found = [name for name in names if name == end or name.endswith(f"/{end}")]
+        found = [name for name in same_base if name == end or name.endswith(f"/{end}")]
         if found:
             return found[0] if len(found) == 1 else None
     return None
+
+
+def _names_by_base(package: Package) -> dict[str, list[str]]:
+    if package not in _NAMES:
+        for name in package.names():
+            _NAMES.setdefault(package, {}).setdefault(name.rpartition("/")[2], []).append(name)
+    return _NAMES.get(package, {})
 
 
 def decode_picture(value: object) -> bytes | None:
@@ -211,6 +220,10 @@ def size_of(package: Package, picture: bytes | str | None) -> tuple[int, int] | 
 def as_text(value: object) -> str | None:
     """Return a text that is not blank; None for everything else."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def one_line(text: str) -> str:
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def as_object(value: object) -> dict[str, Any]:
@@ -260,6 +273,25 @@ def scale_point(
     if picture is None or not (0 <= point[0] <= space[0] and 0 <= point[1] <= space[1]) or min(space) <= 0:
         return None
     return point[0] * picture[0] / space[0], point[1] * picture[1] / space[1]
+
+
+def is_inside(point: tuple[float, float], size: tuple[int, int]) -> bool:
+    return 0 <= point[0] < size[0] and 0 <= point[1] < size[1]
+
+
+def choose_agent(agents: Iterable[str], asked: str, report: ImportReport) -> str | None:
+    """Return the only one of ``agents``, else ``asked`` if it is one of them; None, with a problem, if it is not."""
+    found = sorted(set(agents))
+    if len(found) == 1:
+        return found[0]
+    if asked in found:
+        return asked
+    says = (
+        f"The files are of several agents: {listing(found)}. "
+        "Import one agent at a time: enter one of these names as the agent's name."
+    )
+    report.reject(PACKAGE, Problem("several_agents", says, "agent"))
+    return None
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Source: ServiceNow/BrowserGym 9e779f0, ``core/action/functions.py``.
 from __future__ import annotations
 
 import ast
+import warnings
 from typing import Any
 
 from annotation.formats.agent_logs import as_list, as_object, is_number
@@ -16,14 +17,17 @@ VERBS = {
     "mouse_click": "CLICK", "mouse_dblclick": "DOUBLE_CLICK", "mouse_move": "HOVER",
 }  # fmt: skip
 LONGEST = 100_000  # characters
+MOST_CALLS = 100  # each is searched for in the whole text
 
 
-def parse_calls(action: str) -> list[tuple[str, list[Any]]]:
-    """Return names and arguments of the calls; empty if ``action`` is anything else."""
+def _parse(action: str) -> list[tuple[str, ast.Call]]:
+    """Return the names and nodes of the calls; empty if ``action`` is anything else."""
     if len(action) > LONGEST:
         return []
     try:
-        tree = ast.parse(action.strip())
+        with warnings.catch_warnings():  # of escapes such as \d in typed texts
+            warnings.simplefilter("ignore")
+            tree = ast.parse(action.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found = []
@@ -31,11 +35,25 @@ def parse_calls(action: str) -> list[tuple[str, list[Any]]]:
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
             return []
+        found.append((call.func.id, call))
+    return found
+
+
+def split_calls(action: str) -> list[str]:
+    """Return each call of ``action`` as it is written; empty if there are over `MOST_CALLS`, or anything else."""
+    text, calls = action.strip(), _parse(action)
+    return [ast.get_source_segment(text, call) or "" for _, call in calls] if len(calls) <= MOST_CALLS else []
+
+
+def parse_calls(action: str) -> list[tuple[str, list[Any]]]:
+    """Return names and arguments of the calls; empty if ``action`` is anything else."""
+    found = []
+    for name, call in _parse(action):
         try:
             arguments = [ast.literal_eval(each) for each in [*call.args, *(word.value for word in call.keywords)]]
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
             return []
-        found.append((call.func.id, arguments))
+        found.append((name, arguments))
     return found
 
 
@@ -62,7 +80,10 @@ def find_point(action: str, boxes: dict[str, Any]) -> tuple[float, float] | None
     box = as_list(as_object(boxes.get(str(arguments[0]))).get("bbox"))
     if len(box) != 4 or not all(map(is_number, box)):
         return None
-    return box[0] + box[2] / 2, box[1] + box[3] / 2
+    try:
+        return box[0] + box[2] / 2, box[1] + box[3] / 2
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
 
 
 def find_answer(action: str) -> str | None:

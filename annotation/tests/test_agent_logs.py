@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from annotation.formats.packages import read_trajectories
+from annotation.formats.registry import open_packages
 from annotation.ingest import import_all
 from annotation.models import Benchmark, Submission, Task
+from annotation.records import ImportReport, TrajectoryRecord
 from annotation.tests import testing
 
 PICTURE = {n: testing.png(n) for n in range(4)}
@@ -22,7 +25,7 @@ def logged(task: str = "t.0", agent: str = "a", **changes: Any) -> dict[str, byt
     shots = f"screenshots/b/{agent}/{task}"
     steps: list[dict[str, Any]] = [
         {"num": 0, "action": "click('8')", "reasoning": "Open it.", "bounding_boxes": {"8": {"bbox": [10, 20, 4, 6]}}},
-        {"num": 1, "action": "fill('9', 'lamp')", "reasoning": None},
+        {"num": 1, "action": "fill('9', 'lamp')", "reasoning": None, "bounding_boxes": {"9": {"bbox": [2, 0, 4, 6]}}},
         {"num": 2, "action": "send_msg_to_user('24.50')", "last_action_error": "no such element"},
         {"num": 3, "action": None},
     ]
@@ -42,7 +45,29 @@ def zipped(path: Path, files: dict[str, bytes]) -> Path:
 
 def run(path: Path, **given: Any) -> tuple[Any, list[Submission]]:
     benchmark = Benchmark.objects.get_or_create(slug="logs", defaults={"name": "Logs"})[0]
-    return import_all(path, benchmark=benchmark, agent_name="Agent", **{"create_tasks": True} | given)
+    return import_all(path, benchmark=benchmark, **{"agent_name": "Agent", "create_tasks": True} | given)
+
+
+def look(path: Path, agent: str = "") -> tuple[ImportReport, list[TrajectoryRecord]]:
+    """Return what `inspect_log` reads of an upload: no database is needed."""
+    report, records = ImportReport(), []
+    with open_packages(path, report, lambda done, total: None, agent) as packages:
+        for found in (each for package in packages for each in read_trajectories(package)):
+            if found.problems:
+                report.reject(found.task_id, *found.problems)
+            elif found.record is not None:
+                records.append(found.record)
+    return report, records
+
+
+def codes_of(report: ImportReport) -> list[str]:
+    return [problem.code for problems in report.rejected.values() for problem in problems]
+
+
+def counts_of(report: ImportReport, name: str) -> dict[str, int]:
+    """Return ``carried``, ``derived`` or ``lost`` of a conversion."""
+    assert report.conversion is not None
+    return {what: count for what, count in getattr(report.conversion, name).items() if count}
 
 
 @pytest.mark.django_db
@@ -54,11 +79,11 @@ def test_a_log_becomes_a_trajectory_with_pictures_points_and_outcomes(tmp_path: 
     assert (trajectory.final_answer, trajectory.source_format) == ("24.50", "agent-reward-bench")
     assert [step.action for step in steps] == [
         "coords(12, 23) -> CLICK -> click('8')",
-        "fill('9', 'lamp'): no such element | FAILED",
+        "coords(4, 3) -> TYPE -> fill('9', 'lamp'): no such element | FAILED",
         "send_msg_to_user('24.50')",
         "",
     ]
-    assert [(step.click_x, step.click_y) for step in steps] == [(12, 23), *[(None, None)] * 3]
+    assert [(step.click_x, step.click_y) for step in steps] == [(12, 23), (4, 3), *[(None, None)] * 2]
     assert [step.status for step in steps] == ["", "FAILED", "", ""]
     assert [step.thought for step in steps] == ["Open it.", None, None, None]
     assert all(step.screenshot and step.url == "https://lamps.example" for step in steps)
@@ -68,12 +93,15 @@ def test_a_log_becomes_a_trajectory_with_pictures_points_and_outcomes(tmp_path: 
         "carried": [
             {"what": what, "count": count}
             for what, count in (
-                ("steps", 3), ("screenshots", 4), ("points", 1), ("thoughts", 1), ("URLs", 4),
+                ("steps", 3), ("screenshots", 4), ("points", 2), ("thoughts", 1), ("URLs", 4),
                 ("outcomes of actions", 1), ("answers", 1), ("task texts", 1),
             )
         ],
-        "derived": [{"what": "task ids with other characters than the log's", "count": 1}],
-        "lost": [],
+        "derived": [
+            {"what": "task ids with other characters than the log's", "count": 1},
+            {"what": "points from the boxes of elements", "count": 2},
+        ],
+        "lost": [{"what": "lists of element boxes", "count": 2}],
     }  # fmt: skip
 
 
@@ -94,7 +122,7 @@ def test_a_table_maps_logs_to_tasks(tmp_path: Path) -> None:
     files = logged() | {"tasks.csv": b"log,task_id\ncleaned/b/a/run/t.0.json,lamps\nother,lamps\n"}
     report, (submission,) = run(zipped(tmp_path / "logs.zip", files))
     assert submission.trajectories.get().task.external_id == "lamps"
-    assert [p.message for _, p in report.warnings] == ["tasks.csv names logs that are not in the upload: other."]
+    assert "tasks.csv names logs that are not in the upload: other." in [p.message for _, p in report.warnings]
 
 
 @pytest.mark.django_db
@@ -118,7 +146,8 @@ def test_a_table_with_errors_is_refused(tmp_path: Path, table: str, says: str) -
 
 @pytest.mark.django_db
 def test_several_logs_of_a_task_become_attempts(tmp_path: Path) -> None:
-    _, made = run(zipped(tmp_path / "logs.zip", logged(agent="a") | logged(agent="b", goal="Find the  price")))
+    again = {name.replace("/run/", "/run2/"): data for name, data in logged(goal="Find the  price").items()}
+    _, made = run(zipped(tmp_path / "logs.zip", logged() | again))
     assert [(each.attempt, each.trajectories.count()) for each in made] == [(1, 1), (2, 1)]
 
 
@@ -131,6 +160,8 @@ def test_what_is_missing_is_listed_as_lost_and_not_invented(tmp_path: Path) -> N
     assert not made
     assert "the log has no text to create one from" in report.rejected["t_0"][0].message
     assert report.conversion.as_json()["lost"] == [
+        {"what": "lists of element boxes", "count": 2},
+        {"what": "points of steps without a screenshot", "count": 2},
         {"what": "pictures that cannot be read", "count": 1},
         {"what": "steps without a screenshot", "count": 3},
         {"what": "logs without the text of the task", "count": 1},
@@ -140,7 +171,7 @@ def test_what_is_missing_is_listed_as_lost_and_not_invented(tmp_path: Path) -> N
 
 @pytest.mark.django_db
 def test_a_log_that_cannot_be_read_is_reported_beside_the_others(tmp_path: Path) -> None:
-    bad = {"cleaned/b/a/run/bad.json": b'{"benchmark": "b", "goal": "x", "steps": ['}
+    bad = {"cleaned/b/a/run/bad.json": b'{"benchmark": "b", "agent": "a", "steps": ['}
     report, made = run(zipped(tmp_path / "logs.zip", logged() | bad), keep_valid=True)
     assert len(made) == 1
     assert [p.code for p in report.rejected["cleaned/b/a/run/bad.json"]] == ["json_invalid"]
@@ -150,6 +181,6 @@ def test_inspect_log_prints_what_an_import_would_give(tmp_path: Path, capsys: py
     call_command("inspect_log", zipped(tmp_path / "logs.zip", logged()), json=True)
     found = json.loads(capsys.readouterr().out)
     assert found["trajectories"] == [
-        {"id": "t_0", "steps": 3, "screenshots": 4, "clicks": 1, "answer": "24.50", "task": "Find the price"}
+        {"id": "t_0", "steps": 3, "screenshots": 4, "clicks": 2, "answer": "24.50", "task": "Find the price"}
     ]
-    assert (found["format"], found["lost"]) == ("agent-reward-bench", [])
+    assert (found["format"], found["lost"]) == ("agent-reward-bench", [{"what": "lists of element boxes", "count": 2}])
