@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.internal.flows.login import record_authentication
 from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
@@ -155,6 +157,18 @@ def add_passkey(request: HttpRequest, person: Person, name: str, credential: str
     except UNUSABLE:
         return None
     return _add(request, person, Type.WEBAUTHN, {"name": name[:LONGEST_NAME] or "Passkey", "credential": parsed})
+
+
+def refuse_passkeys(request: HttpRequest) -> str:
+    """Return why no browser creates or uses a passkey at this address, or "": a passkey belongs to a host name."""
+    host = urlsplit(f"//{request.get_host()}")
+    try:
+        address = ip_address(host.hostname or "")
+    except ValueError:
+        return ""
+    port = f":{host.port}" if host.port else ""
+    where = f"at {request.scheme}://localhost{port}" if address.is_loopback else "by its host name"
+    return f"Passkeys do not work at an IP address. Open this site {where} and sign in again."
 
 
 def start_passkey(person: Person) -> str:

@@ -21,10 +21,14 @@ class MessageStorage(FallbackStorage):
     storage_classes = (MessageCookie, SessionStorage)
 
 
+# The first release whose cookies have the prefix. In the one after it, sessions with the former names have expired.
+LAST_WITH_FORMER_NAMES = "0.1.0"
+
+
 class FormerNames:
     """Middleware that also reads the cookies of earlier versions, whose names have no prefix.
 
-    Otherwise an upgrade would sign everybody out. Remove it in the next release.
+    Otherwise an upgrade would sign everybody out. Remove it when a test says so: see `LAST_WITH_FORMER_NAMES`.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:

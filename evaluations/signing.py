@@ -22,6 +22,7 @@ from django.db import IntegrityError, transaction
 
 from annotation import clock
 from annotation.models.events import append, instant
+from annotation.models.people import lock_with_operators
 from annotation.workflow import Conflict
 from evaluations.models import SigningKey
 from evaluations.verifier.checking import Given, Outcome
@@ -105,14 +106,22 @@ def _ours(finding: Finding, outcome: Outcome) -> Finding:
 
 
 def _again(change: Callable[[], Made]) -> Made:
-    """Run ``change`` in a transaction, and again after a conflict: constraints allow one active key and one chain."""
+    """Run ``change`` in a transaction that has locked the chain of the instance.
+
+    Without operators nothing is locked, so it runs again after a conflict: constraints allow one active key and one
+    chain.
+    """
     for _ in range(TRIES - 1):
         try:
-            with transaction.atomic():
-                return change()
+            return _run_locked(change)
         except IntegrityError:
             continue
+    return _run_locked(change)
+
+
+def _run_locked(change: Callable[[], Made]) -> Made:
     with transaction.atomic():
+        lock_with_operators(None)
         return change()
 
 

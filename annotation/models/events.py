@@ -1,6 +1,7 @@
 """The chain of events: recorded transitions whose content and order cannot be changed unnoticed.
 
-Every submission has its own chain; events that concern no submission (accounts) are in the chain of the instance.
+Every submission has its own chain; events that concern no submission (accounts, benchmarks, backups, signing
+keys) are in the chain of the instance.
 The database rejects update and delete (`models.triggers`, which migrations install).
 """
 

@@ -68,9 +68,8 @@ class Person(AbstractUser):
 def lock_with_operators(person: Person | None) -> list[Person]:
     """Lock the person and all operators of the instance in the caller's transaction, and return them.
 
-    Code that appends an event about people or backups to the instance's chain holds these locks, so only one process
-    does at a time. The locks exclude the key: otherwise events of these people, written under a submission's lock,
-    could cause a deadlock.
+    Code that appends an event to the instance's chain holds these locks, so only one process does at a time. The locks
+    exclude the key: otherwise events of these people, written under a submission's lock, could cause a deadlock.
     """
     running = Q(is_superuser=True, is_active=True)
     locked = Person.objects.select_for_update(no_key=True, of=("self",))

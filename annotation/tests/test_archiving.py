@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from annotation import catalogue, ingest, jobs, reminders, workflow
 from annotation.forms import UploadForm
-from annotation.models import Assignment, Benchmark, Label, Membership, Message, Person, Submission
+from annotation.models import Assignment, Benchmark, Event, Label, Membership, Message, Person, Submission
 from annotation.models.events import first_broken
 from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once
@@ -189,6 +189,16 @@ def test_benchmark_is_archived_with_its_submissions_and_restored_with_these(
     assert list(Submission.objects.filter(archived_at=None)) == [submission]
 
 
+def test_benchmark_is_restored_with_a_practice_set_that_is_newer_than_its_user(
+    submission: Submission, people: People, tmp_path: Path
+) -> None:
+    played = testing.practice_set(people, submission, tmp_path / "practice")
+    assert played.pk > submission.pk
+    workflow.archive_benchmark(people["mira"], submission.benchmark)
+    workflow.restore_benchmark(people["mira"], submission.benchmark)
+    assert set(Submission.objects.filter(archived_at=None)) == {submission, played}
+
+
 def test_benchmark_of_other_maintainers_is_archived_by_the_operator_only(
     submission: Submission, people: People, tmp_path: Path
 ) -> None:
@@ -199,6 +209,17 @@ def test_benchmark_of_other_maintainers_is_archived_by_the_operator_only(
     assert not Benchmark.objects.filter(archived_at__isnull=False).exists()
     workflow.archive_benchmark(Person.objects.create_superuser("root"), submission.benchmark)
     assert set(Submission.objects.filter(archived_at__isnull=False)) == {submission, other}
+
+
+def test_archiving_and_restoring_an_empty_benchmark_are_events_of_the_instance(people: People) -> None:
+    empty = testing.benchmark(1, slug="empty")
+    for change in (workflow.archive_benchmark, workflow.archive_benchmark, workflow.restore_benchmark):
+        change(people["mira"], empty)  # the second call changes nothing
+    events = Event.objects.filter(submission=None)
+    recorded = [(event.kind, event.actor, event.payload) for event in events]
+    kinds = ("benchmark_archived", "benchmark_restored")
+    assert recorded == [(kind, people["mira"], {"benchmark": "empty"}) for kind in kinds]
+    assert first_broken(events) is None
 
 
 def test_nothing_is_added_to_an_archived_benchmark(submission: Submission, people: People, tmp_path: Path) -> None:

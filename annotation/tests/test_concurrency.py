@@ -302,3 +302,28 @@ def test_two_imports_that_share_new_screenshots_do_not_wait_for_each_other(tmp_p
     assert isinstance(first, Submission), first
     assert isinstance(second, Submission), second
     assert Screenshot.objects.count() == 3
+
+
+@pytest.mark.postgresql
+def test_choosing_a_practice_set_and_archiving_its_benchmark_lock_submissions_in_the_same_order():
+    practice = testing.bare_submission(1, agent="Practice Agent")
+    submission = testing.bare_submission(1)
+    mira = testing.cast(practice)["mira"]
+    testing.cast(submission)
+    workflow.configure(mira, practice, practice=True)
+    meeting = threading.Barrier(2, timeout=30)
+
+    def wait_for_the_other():
+        meeting.wait()  # the practice set, which is archived first, is locked
+        wait_until(lambda: connections_that_wait() == 1, "the other one waits for the practice set")
+
+    def act(number):
+        if number == 0:
+            with just_before(lambda sql: sql.startswith('UPDATE "annotation_submission"'), wait_for_the_other):
+                return workflow.archive_benchmark(mira, submission.benchmark)
+        meeting.wait()
+        return workflow.configure(mira, submission, practice_set=practice, required_labels=4)
+
+    archived, configured = at_once(2, act)
+    assert archived is None, archived
+    assert isinstance(configured, Conflict), configured

@@ -15,6 +15,7 @@ from annotation import file_cleanup, ingest, screenshots, workflow
 from annotation.models import (
     Assignment,
     Benchmark,
+    Event,
     Person,
     PracticeAnswer,
     Screenshot,
@@ -208,6 +209,9 @@ def test_benchmark_without_submissions_is_deleted(settings: Any) -> None:
     assert client.post(reverse("delete-benchmark", args=["mistake"]), {"name": str(made)}).status_code == 302
     assert not Benchmark.objects.filter(slug="mistake").exists()
     assert not Task.objects.exists()
+    event = Event.objects.get(submission=None)
+    assert (event.kind, event.actor) == ("benchmark_deleted", owner)
+    assert event.payload == {"benchmark": "mistake", "tasks": 2}
 
 
 def test_benchmark_with_a_submission_or_a_running_upload_stays(unused: Submission) -> None:
@@ -219,3 +223,4 @@ def test_benchmark_with_a_submission_or_a_running_upload_stays(unused: Submissio
     with pytest.raises(Conflict, match="has not ended"):
         workflow.delete_benchmark(owner, other, str(other))
     assert Benchmark.objects.count() == 2
+    assert not Event.objects.filter(submission=None).exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -69,6 +70,16 @@ def test_a_browser_without_the_passkey_says_what_to_do(page, live_server, people
     enter_password(page, live_server)
     page.get_by_role("button", name="Use passkey").click()
     expect(page.get_by_role("status").filter(has_text="The browser returned no passkey")).to_be_visible()
+
+
+def test_at_an_ip_address_the_sign_in_names_the_address_at_which_the_passkey_works(
+    page, live_server, people, security_key
+):
+    add_passkey(page, live_server)
+    at_ip_address = SimpleNamespace(url=live_server.url.replace("localhost", "127.0.0.1"))
+    enter_password(page, at_ip_address)
+    expect(page.get_by_text(f"Open this site at {live_server.url} and sign in again.")).to_be_visible()
+    expect(page.get_by_role("button", name="Use passkey")).to_have_count(0)
 
 
 def test_a_signed_answer_works_once_and_not_for_another_challenge(page, live_server, people, security_key):

@@ -322,7 +322,7 @@ def test_a_reset_while_the_person_sets_a_factor_up_leaves_none(client, people, m
     session.save()
     monkeypatch.setattr(totp, "time", Reset)
 
-    assert client.post(reverse("activate-totp"), {"code": code_of(secret)}).status_code == 400
+    assert client.post(reverse("activate-totp"), {"code": code_of(secret)}).status_code == 403
     assert not Authenticator.objects.exists()
     assert not user_of(client).is_authenticated
 
@@ -335,5 +335,22 @@ def test_a_reset_while_the_person_renews_the_codes_leaves_none(client, people, m
     set_up(client)
     monkeypatch.setattr(second_factor, "has_factor", reset)
 
-    assert client.post(reverse("renew-codes")).status_code == 400
+    assert client.post(reverse("renew-codes")).status_code == 403
     assert not Authenticator.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("host", "advice"),
+    [
+        ("localhost:8000", None),
+        ("127.0.0.1:8000", "at http://localhost:8000 and"),
+        ("[::1]", "at http://localhost and"),
+        ("10.0.0.7", "by its host name and"),
+    ],
+)
+def test_passkeys_are_explained_at_an_ip_address_which_browsers_refuse(client, people, settings, host, advice):
+    settings.ALLOWED_HOSTS = ["*"]
+    sign_in(client)
+    page = client.get(reverse("second-factor"), headers={"Host": host}).content.decode()
+    assert ("data-passkey" in page) is (advice is None)
+    assert advice is None or f"Open this site {advice} sign in again." in page

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -156,3 +158,27 @@ def test_refusals_are_logged_with_the_person(alice: Person, caplog: pytest.LogCa
     assert any("person=- GET /api/v1/submissions 401 " in text for text in texts)
     assert "sesame" not in "".join(texts)
     assert "Forbidden (CSRF cookie not set.): /sign-in" in texts
+
+
+def end_session_after_its_use(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    """Wrapper of queries: all sessions are ended while the request, which has read its own, looks for its person."""
+    if "annotation_person" in sql:
+        Session.objects.all().delete()
+    return execute(sql, params, many, context)
+
+
+@pytest.mark.parametrize("address", ["/account", "/api/v1/submissions"])
+def test_session_that_ends_during_a_request_is_explained(alice: Person, address: str) -> None:
+    client = browser()
+    age(client, used_at=timedelta(hours=1))  # so the request saves the session
+    with connection.execute_wrapper(end_session_after_its_use):
+        answer = client.get(address, headers={"Accept": "application/json" if "api" in address else "text/html"})
+    assert answer.status_code == 403
+    if address == "/account":
+        says = answer.content.decode()
+        assert "Your session has ended" in says
+        assert f'href="{reverse("sign-in")}"' in says
+        assert "Sign out" not in says
+    else:
+        assert answer["Content-Type"] == "application/problem+json"
+        assert [error["code"] for error in answer.json()["errors"]] == ["session_ended"]

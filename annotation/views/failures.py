@@ -5,14 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.views import defaults
 
 from annotation.outages import Outage, find_outage
 from annotation.problem_details import MEDIA_TYPE
+from annotation.records import Problem
 
 SAFE = "Nothing that was saved is lost. Your last request may not have been saved."
 LONGEST_ADDRESS = 4000  # characters of path and query
@@ -38,9 +41,21 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Return 400, or 403 if the session ended during the request, which Django reports as a bad request."""
+    if isinstance(exception, SessionInterrupted):
+        return _session_ended(request)
     if _is_of_api(request):
         return _problem(HTTPStatus.BAD_REQUEST, "The request could not be read. Check its address, headers and body.")
     return defaults.bad_request(request, exception)
+
+
+def _session_ended(request: HttpRequest) -> HttpResponse:
+    text = f"You were signed out while the server worked on your request. {SAFE} Sign in again."
+    if _is_program(request):
+        return _problem(HTTPStatus.FORBIDDEN, text, Problem("session_ended", text))
+    context = {"title": "Your session has ended", "text": text}
+    # Without the request: its person counted as signed in.
+    return HttpResponse(render_to_string("registration/not_signed_in.html", context), status=HTTPStatus.FORBIDDEN)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -79,8 +94,10 @@ class LongAddresses:
         return HttpResponse(says, status=HTTPStatus.REQUEST_URI_TOO_LONG, content_type="text/plain; charset=utf-8")
 
 
-def _problem(status: HTTPStatus, detail: str) -> HttpResponse:
-    body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+def _problem(status: HTTPStatus, detail: str, *errors: Problem) -> HttpResponse:
+    body: dict[str, Any] = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+    if errors:
+        body["errors"] = [error.as_json() for error in errors]
     return JsonResponse(body, status=status, content_type=MEDIA_TYPE)
 
 

@@ -76,6 +76,7 @@ def enter_code(request: HttpRequest) -> HttpResponse:
             return stage.exit()
         problem = WRONG_KEY if given["credential"] else WRONG
     context = {"problem": problem, "passkey": second_factor.start_passkey_check(stage.login.user)}
+    context["no_passkeys"] = second_factor.refuse_passkeys(request)
     return render(request, "registration/enter_code.html", context, status=400 if problem else 200)
 
 
@@ -151,6 +152,7 @@ def _factors(request: Request, status: int = 200, **context: Any) -> HttpRespons
     if all(factor.type != Authenticator.Type.TOTP for factor in context["factors"]):
         context |= second_factor.start_totp(request)
     context["passkey"] = second_factor.start_passkey(request.user)
+    context["no_passkeys"] = second_factor.refuse_passkeys(request)
     return render(request, "annotation/second_factor.html", context, status=status)
 
 

@@ -3,7 +3,7 @@
 In one transaction, each transition locks its row and then the chain of the submission, checks, writes and appends an
 event. The checks raise PermissionDenied (missing right), `Conflict` (wrong state) or `Incomplete` (incomplete label).
 Drafts and activity are not decisions and have no event. All code takes its locks in this order: account, benchmark,
-membership, trajectories by primary key, submission.
+membership, trajectories, submission, with rows of one table by primary key; see docs/architecture.md.
 """
 
 from annotation.workflow.adjudicating import (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from annotation import access, clock
 from annotation.models import Assignment, Benchmark, Membership, Person, Submission
+from annotation.models.events import append
+from annotation.models.people import lock_with_operators
 from annotation.workflow.guards import TRY_LATER, Conflict, Role, lock_submission, record, require_member
 
 BENCHMARK_ARCHIVED = "The benchmark {} is archived. Restore it on its page, or ask a maintainer of the instance."
@@ -39,12 +42,13 @@ def restore(person: Person, submission: Submission) -> None:
     """Restore an archived submission; nothing happens if it is not archived."""
     with transaction.atomic():
         lock_benchmark(submission.benchmark_id)
-        _restore(person, submission.pk)
+        _restore(person, [submission.pk])
 
 
 def archive_benchmark(person: Person, benchmark: Benchmark) -> None:
     """Archive a benchmark with all its submissions, of which the person must be a maintainer."""
     with transaction.atomic():
+        lock_with_operators(None)
         row = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         if row.archived_at is not None:
             return
@@ -54,18 +58,25 @@ def archive_benchmark(person: Person, benchmark: Benchmark) -> None:
         for pk in chosen:
             _archive(person, pk, row.archived_at)
         _require_unused_sets(chosen)
+        record_benchmark(person, row, "benchmark_archived")
 
 
 def restore_benchmark(person: Person, benchmark: Benchmark) -> None:
     """Restore a benchmark, with the submissions that were archived with it."""
     with transaction.atomic():
+        lock_with_operators(None)
         row = Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         if row.archived_at is None:
             return
-        for pk in _find_own(person, row.submissions.filter(archived_at=row.archived_at, deleted_at=None)):
-            _restore(person, pk)
+        _restore(person, _find_own(person, row.submissions.filter(archived_at=row.archived_at, deleted_at=None)))
         row.archived_at = None
         row.save(update_fields=["archived_at"])
+        record_benchmark(person, row, "benchmark_restored")
+
+
+def record_benchmark(person: Person, benchmark: Benchmark, kind: str, **payload: Any) -> None:
+    """Record an event of a benchmark in the instance's chain, which the caller has locked before the benchmark."""
+    append(None, kind, actor=person, benchmark=benchmark.slug, **payload)
 
 
 def _find_own(person: Person, chosen: QuerySet[Submission]) -> list[int]:
@@ -89,13 +100,16 @@ def _archive(person: Person, pk: int, at: datetime) -> None:
     record(submission, member, "submission_archived")
 
 
-def _restore(person: Person, pk: int) -> None:
-    submission, member, archived_at = _lock(person, pk)
-    if archived_at is not None:
-        if submission.practice_set is not None and submission.practice_set.archived_at is not None:
-            raise Conflict(f"Its practice set, submission {submission.practice_set_id}, is archived. Restore it first.")
-        submission.save(update_fields=["archived_at"])
-        record(submission, member, "submission_restored")
+def _restore(person: Person, pks: list[int]) -> None:
+    for pk in pks:
+        submission, member, archived_at = _lock(person, pk)
+        if archived_at is not None:
+            submission.save(update_fields=["archived_at"])
+            record(submission, member, "submission_restored")
+    # Afterwards, because a practice set may be restored after its users.
+    users = Submission.objects.filter(pk__in=pks, practice_set__archived_at__isnull=False).order_by("pk")
+    if user := users.first():
+        raise Conflict(f"Its practice set, submission {user.practice_set_id}, is archived. Restore it first.")
 
 
 def _lock(person: Person, pk: int) -> tuple[Submission, Membership, datetime | None]:

@@ -27,8 +27,9 @@ from annotation.models import (
     Trajectory,
     Upload,
 )
+from annotation.models.people import lock_with_operators
 from annotation.records import Problem
-from annotation.workflow.archiving import DELETED, PRACTICE_SET_USED
+from annotation.workflow.archiving import DELETED, PRACTICE_SET_USED, record_benchmark
 from annotation.workflow.guards import Conflict, Incomplete, Role, lock_submission, record, require_member
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
     _require_name(name, str(benchmark))
     access.require_creator(person)
     with transaction.atomic():
+        lock_with_operators(None)
         row = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if row.submissions.exists():
             raise Conflict("A benchmark with submissions, even deleted ones, cannot be deleted. Archive it instead.")
@@ -73,6 +75,7 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
         try:
             Upload.objects.filter(benchmark=row).delete()
             row.imported_labels.all().delete()
+            record_benchmark(person, row, "benchmark_deleted", tasks=row.tasks.count())
             row.tasks.all().delete()
             row.delete()
         except ProtectedError as recorded:

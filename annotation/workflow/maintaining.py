@@ -236,10 +236,7 @@ def configure(person: Person, submission: Submission, **changes: Any) -> Submiss
     if unknown := set(changes) - set(SETTINGS):
         raise TypeError(f"These settings do not exist: {', '.join(sorted(unknown))}.")
     with transaction.atomic():
-        if "required_labels" in changes:
-            # Before the submission, as everywhere: otherwise a claim that has locked a row would deadlock with this.
-            list(Trajectory.objects.filter(submission=submission).order_by("pk").select_for_update(no_key=True))
-        submission = lock_submission(submission.pk)
+        submission = _lock_configured(submission, changes)
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
         old = {name: getattr(submission, name) for name in SETTINGS}
@@ -252,6 +249,18 @@ def configure(person: Person, submission: Submission, **changes: Any) -> Submiss
                 submission, member, "configured", **{n: [_describe(old[n]), _describe(v)] for n, v in changed.items()}
             )
         return submission
+
+
+def _lock_configured(submission: Submission, changes: dict[str, Any]) -> Submission:
+    """Lock and return the submission; also lock its new practice set, so that what is checked of it stays true."""
+    practice_set = changes.get("practice_set") or submission
+    locked = {}
+    for pk in sorted({submission.pk, practice_set.pk}):
+        if pk == submission.pk and "required_labels" in changes:
+            # Before the submission, as everywhere: otherwise a claim that has locked a row would deadlock with this.
+            list(Trajectory.objects.filter(submission=pk).order_by("pk").select_for_update(no_key=True))
+        locked[pk] = lock_submission(pk)
+    return locked[submission.pk]
 
 
 def find_fixed_settings(submission: Submission) -> dict[str, str]:
@@ -304,9 +313,9 @@ def _validate(person: Person, submission: Submission, after: dict[str, Any], cha
 
 
 def _is_usable(person: Person, submission: Submission, practice_set: Submission) -> bool:
-    """Return whether the person maintains this practice submission; lock its row so that this stays true."""
+    """Return whether the person maintains this practice submission, which is locked."""
     mine = access.submissions_maintained_by(person).filter(practice=True, archived_at=None).exclude(pk=submission.pk)
-    return mine.filter(pk=lock_submission(practice_set.pk).pk).exists()
+    return mine.filter(pk=practice_set.pk).exists()
 
 
 def _write(submission: Submission, changed: dict[str, Any]) -> None:

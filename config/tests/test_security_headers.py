@@ -5,11 +5,13 @@ import uuid
 import pytest
 from django.test import Client
 from django.urls import reverse
+from packaging.version import Version
 
 from annotation.models import Person
 from annotation.tests import testing
-from config.cookies import MessageCookie
+from config.cookies import LAST_WITH_FORMER_NAMES, MessageCookie
 from config.tests.addresses import patterns
+from config.versions import VERSION
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "alice", "password": testing.PASSWORD}
@@ -106,6 +108,14 @@ def test_cookies_of_an_earlier_version_stay_valid(by_https):
     assert former.get("/account", secure=True).status_code == 200
     former.cookies[PREFIX + "sessionid"] = "of this version"
     assert former.get("/account", secure=True).status_code == 302
+
+
+@pytest.mark.once
+def test_cookies_of_earlier_versions_are_read_in_one_release_only():
+    assert Version(VERSION) <= Version(LAST_WITH_FORMER_NAMES), (
+        "Remove config.cookies.FormerNames, its entry in MIDDLEWARE and its tests. Only if no release before "
+        f"{VERSION} had cookies with a prefix, set LAST_WITH_FORMER_NAMES to this version."
+    )
 
 
 @pytest.mark.parametrize("address", ["/api/v1/submissions", "/api/nowhere"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import zipfile
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from django.contrib import admin
 from django.core.management import call_command
+from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Event, Person, Submission
 from annotation.models.events import first_broken
-from annotation.tests.test_concurrency import at_once
+from annotation.tests.test_concurrency import at_once, connections_that_wait
+from annotation.workflow.passwords import record_account_change
+from config.tests.waiting import wait_until
 from evaluations import signing
 from evaluations.evidence import writing
 from evaluations.models import SigningKey
@@ -65,6 +70,27 @@ def test_rotations_at_once_leave_one_active_key_and_a_whole_chain() -> None:
     assert SigningKey.objects.filter(retired_at=None).count() == 1
     kinds = [kind for kind, _ in instance_events()]
     assert kinds == ["signing_key_made"] + ["signing_key_retired", "signing_key_made"] * 4
+
+
+@pytest.mark.postgresql
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("change", [signing.active_key, signing.rotate])
+def test_other_events_of_the_instance_wait_for_those_of_the_keys(change: Callable[[], SigningKey]) -> None:
+    operator = Person.objects.create_superuser("root")
+    meeting = threading.Barrier(2, timeout=30)
+
+    def act(number: int) -> None:
+        with transaction.atomic():
+            if number == 1:
+                meeting.wait()
+                record_account_change(operator, operator, ["email"])
+            else:
+                change()
+                meeting.wait()
+                wait_until(lambda: connections_that_wait() == 1, "the other event waits")
+
+    assert at_once(2, act) == [None, None]
+    assert [kind for kind, _ in instance_events()] == ["signing_key_made", "account_changed"]
 
 
 def test_a_retired_key_signs_nothing_more_and_stays_published() -> None:

@@ -318,6 +318,7 @@ class Paid:
 
     async def __call__(self):
         self.asked += 1
+        await asyncio.sleep(0)  # others go on while a database answers
         return self.sum
 
 
@@ -364,6 +365,24 @@ def test_the_database_is_not_asked_for_every_call():
 
     asyncio.run(play())
     assert paid.asked == 1
+
+
+@pytest.mark.parametrize("requests", [0, 1000])
+def test_one_look_refuses_all_calls_that_wait(store, requests):
+    clock, paid = Clock(), Paid()
+    one = gate(clock, requests=requests, budget=Budget(Decimal("1.00"), paid, clock))
+
+    async def play():
+        await one.admit(1)
+        clock.now += limits.REFRESH
+        paid.sum = Decimal("1.00")
+        outcomes = await asyncio.gather(*(one.admit(1) for _ in range(20)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [BudgetSpent] * 20
+        assert paid.asked == 2
+        paid.sum = Decimal("0.50")  # the next call is not refused by an earlier look
+        await one.admit(1)
+
+    run(play(), one)
 
 
 def test_a_budget_that_is_spent_while_a_call_waits_refuses_it(store):

@@ -52,8 +52,8 @@ class RateLimits:
 class Budget:
     """Budget of a run over all its workers; calls in flight can exceed it.
 
-    ``paid`` sums the cost in the database; it is called every REFRESH seconds, and always before a call is refused. In
-    between, `pay` adds the cost of this worker.
+    ``paid`` sums the cost in the database; it is called every REFRESH seconds, and always before a call is refused:
+    once for all calls that wait. In between, `pay` adds the cost of this worker. ``looks`` counts these sums.
     """
 
     refresh = REFRESH
@@ -66,6 +66,8 @@ class Budget:
         self._known, self._own, self._owed = Decimal(0), Decimal(0), Decimal(0)
         self._looked: float | None = None
         self._turn = asyncio.Lock()
+        self._has_paid = False  # since the last sum
+        self.looks = 0
 
     def measure(self, cost: Decimal | None) -> Decimal | None:
         """Return what a paid call with this cost uses up, for `owe` and `pay`."""
@@ -74,21 +76,32 @@ class Budget:
     def owe(self, cost: Decimal | None) -> None:
         """Count a reply at once, until `pay` counts its written row: no check may miss it in between."""
         self._owed += cost or Decimal(0)
+        self._has_paid = True
 
     def pay(self, cost: Decimal | None) -> None:
         """Count the cost of a call; to be called when its row is written."""
         self._own += cost or Decimal(0)
+        self._has_paid = True
 
-    async def check(self) -> None:
+    async def check(self, looks: int | None = None) -> None:
+        """Raise BudgetSpent if the budget is spent. ``looks`` is the count when the call began to wait; default: now.
+
+        A later sum is enough to refuse the call, unless this worker has paid since.
+        """
+        looks = self.looks if looks is None else looks
         if self._is_stale():
             async with self._turn:
                 if self._is_stale():
                     await self._refresh()
-        if self._known + self._own + self._owed >= self.limit:
+        if self._is_spent():
             async with self._turn:
-                await self._refresh()
-            if self._known + self._own + self._owed >= self.limit:
+                if self.looks == looks or self._has_paid:
+                    await self._refresh()
+            if self._is_spent():
                 raise self._build_refusal()
+
+    def _is_spent(self) -> bool:
+        return self._known + self._own + self._owed >= self.limit
 
     def _build_refusal(self) -> BudgetSpent:
         return BudgetSpent(f"The budget of {self.limit.normalize():f} US dollars is spent.")
@@ -98,10 +111,11 @@ class Budget:
 
     async def _refresh(self) -> None:
         # Cost that is paid while the database sums may count twice until the next refresh, but is never missed.
-        before = self._own
+        before, self._has_paid = self._own, False
         self._known = await self._paid()
         self._own -= before
         self._looked = self._clock()
+        self.looks += 1
 
 
 class Quota(Budget):
@@ -149,12 +163,13 @@ class SharedGate:
         self._held_until, self._looked = 0.0, 0.0
 
     async def admit(self, tokens: int) -> None:
+        looks = [budget.looks for budget in self._budgets]
         wanted = self._limits.list_amounts(tokens)
         if wanted:
             async with self._turn:
-                await self._wait(lambda: self._buckets.take(wanted))
+                await self._wait(lambda: self._buckets.take(wanted), looks)
         else:
-            await self._wait(self._remaining_hold)
+            await self._wait(self._remaining_hold, looks)
 
     async def settle(self, estimated: int, used: int | None) -> None:
         if used is None or used == estimated or not self._limits.tokens:
@@ -175,18 +190,16 @@ class SharedGate:
         with suppress(*AWAY):
             await self._buckets.close()
 
-    async def _wait(self, first: Callable[[], Awaitable[float]]) -> None:
+    async def _wait(self, first: Callable[[], Awaitable[float]], looks: list[int]) -> None:
         """Wait for the time that the buckets state, and for a hold that started meanwhile."""
-        await self._check_budget()
+        for budget, before in zip(self._budgets, looks, strict=True):
+            await budget.check(before)
         seconds = await self._ask_buckets(first)
         while seconds > 0:
             await self._sleep(seconds)
-            await self._check_budget()  # others paid meanwhile
+            for budget in self._budgets:
+                await budget.check()  # others paid meanwhile
             seconds = max(await self._ask_buckets(self._buckets.read_hold), self._held_until - self._clock())
-
-    async def _check_budget(self) -> None:
-        for budget in self._budgets:
-            await budget.check()
 
     async def _ask_buckets(self, ask: Callable[[], Awaitable[float]]) -> float:
         """Repeat until the database answers: without an answer calls would exceed the limit."""
