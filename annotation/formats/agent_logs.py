@@ -16,7 +16,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeGuard
@@ -212,6 +212,12 @@ def size_of(package: Package, picture: bytes | str | None) -> tuple[int, int] | 
             return image.size
     except (OSError, ValueError, SyntaxError, PackageError, Image.DecompressionBombError):
         return None
+
+
+def find_task_id(name: str, general: Collection[str]) -> str | None:
+    """Return the innermost part of a path, without suffix, that is not a ``general`` name of files of a format."""
+    stems = (PurePosixPath(part).stem for part in reversed(name.split("/")))
+    return next((stem for stem in stems if stem and stem.lower() not in general), None)
 
 
 # --- values of documents ----------------------------------------------------------------------------------------------

@@ -104,11 +104,15 @@ class Package:
         return bytes(data)
 
     @contextmanager
-    def stream(self, name: str, limit: int) -> Iterator[BinaryIO]:
-        """Open a file; opening and reading raise PackageError as `read` does, whatever size the directory states."""
+    def stream(self, name: str, limit: int, *, archives: bool = False) -> Iterator[BinaryIO]:
+        """Open a file; opening and reading raise PackageError as `read` does, whatever size the directory states.
+
+        With ``archives``, an archive inside the package can be read, too.
+        """
         self.size(name)
-        if name in self._refused:
-            raise PackageError(self._refused[name])
+        refused = self._refused.get(name)
+        if refused is not None and not (archives and refused.code == "nested_archive"):
+            raise PackageError(refused)
         try:
             opened = self._open(name)
         except ZIP_FAILURES as error:
