@@ -159,7 +159,7 @@ def load_lines(package: Package, name: str) -> Iterator[Any]:
     """Yield the document of each line that is not empty. Raises FormatError with the number of the line."""
     shown = printable(name, LONGEST_WHERE)
     text = decode_text(package.read(name, LARGEST_LOG), shown)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # texts may have U+2028, where `splitlines` splits, too
         if line.strip():
             yield parse_json(line.encode(), f"{shown}, line {number:,}")
 
@@ -257,7 +257,10 @@ def format_call(name: str, arguments: object) -> str:
 
 
 def _show(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # hostile: the parser allows a few levels more
+        return "(nested too deeply)"
 
 
 def shift_pictures(log: Log, first: bytes | str | None = None) -> Log:
