@@ -158,10 +158,15 @@ def peek(package: Package, name: str, limit: int = 65_536) -> str:
 def load_lines(package: Package, name: str) -> Iterator[Any]:
     """Yield the document of each line that is not empty. Raises FormatError with the number of the line."""
     shown = printable(name, LONGEST_WHERE)
-    text = decode_text(package.read(name, LARGEST_LOG), shown)
-    for number, line in enumerate(text.split("\n"), 1):  # texts may have U+2028, where `splitlines` splits, too
+    yield from parse_lines(decode_text(package.read(name, LARGEST_LOG), shown), shown)
+
+
+def parse_lines(text: str, shown: str) -> Iterator[Any]:
+    """Yield the document of each line that is not empty; ``shown`` is the file for messages. Raises FormatError."""
+    # Not splitlines: JSON allows line separators such as U+2028 in texts.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield parse_json(line.encode(), f"{shown}, line {number:,}")
+            yield parse_json(line.encode("utf-8", "surrogatepass"), f"{shown}, line {number:,}")
 
 
 def find_picture(package: Package, path: str, beside: str = "", least: int = 1) -> str | None:
@@ -269,7 +274,7 @@ def shift_pictures(log: Log, first: bytes | str | None = None) -> Log:
     ``first`` is the picture before the first action. The last picture becomes that of the end.
     """
     after = [step.picture for step in log.steps]
-    before = [first, *after[:-1]]
+    before = [first, *after][: len(after)]
     log.steps = [replace(step, picture=picture) for step, picture in zip(log.steps, before, strict=True)]
     log.last = after[-1] if after else first
     return log
