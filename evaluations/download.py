@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from django.http import StreamingHttpResponse
 from django.utils.http import content_disposition_header
@@ -12,17 +13,31 @@ from annotation.records import Problem
 from evaluations.evidence import writing
 from evaluations.evidence.writing import Evidence
 from evaluations.exports import Export, ExportFormat, ExportRefused, missing_for_export, prepare
+from evaluations.publication import results
+from evaluations.publication.options import Options, ResultFormat
+
+File = Export | results.Result
 
 BLIND = "Labels can be downloaded once the submission is frozen, because people work independently until then."
 
 
-def prepare_download(submission: Submission, export_format: ExportFormat, *, partial: bool) -> Export:
-    """Return the export for a maintainer; ExportRefused with every reason.
+def find_format(name: str) -> ExportFormat | ResultFormat | None:
+    """Return the format of that name; None if there is none."""
+    for formats in (ExportFormat, ResultFormat):
+        if name in list(formats):
+            return formats(name)
+    return None
+
+
+def prepare_download(submission: Submission, export_format: ExportFormat | ResultFormat, **options: Any) -> File:
+    """Return the export for a maintainer; ExportRefused with every reason. ``options`` are fields of `Options`.
 
     Before the freeze, labels and final verdicts are refused, even partially. A maintainer who knows them could
     influence people still at work, and the verdict of a unanimous trajectory reveals each annotator's label.
     """
-    export = prepare(submission, export_format, partial=partial)
+    if isinstance(export_format, ResultFormat):
+        return results.prepare(submission, export_format, Options(**options))
+    export = prepare(submission, export_format, partial=options.get("partial", False))
     if export_format is not ExportFormat.TRAJECTORIES_V2 and submission.frozen_at is None:
         raise ExportRefused([Problem("labels_blind", BLIND), *export.missing])
     return export
@@ -46,7 +61,7 @@ def download_evidence(evidence: Evidence) -> StreamingHttpResponse:
     return response
 
 
-def download(export: Export) -> StreamingHttpResponse:
+def download(export: File) -> StreamingHttpResponse:
     return _attachment(export.chunks(), export.media_type, export.file_name)
 
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -205,8 +205,13 @@ def write(export: Export, output: Path) -> None:
     if not as_folder:
         write_file(export.chunks(), output)
         return
+    write_folder(lambda folder: _fill(folder, exports_v2.members(export.submission, export.missing)), output)
+
+
+def write_folder(fill: Callable[[Path], None], output: Path) -> None:
+    """Write a folder whole or not at all; ``fill`` gets an empty one. Raises as `write`."""
     with _stopping(output):
-        _write_folder(export, output)
+        _write_folder(fill, output)
 
 
 def write_file(chunks: Iterable[bytes], output: Path) -> None:
@@ -242,15 +247,19 @@ def _stopping(output: Path) -> Iterator[None]:
         raise ExportStopped(f"{output} was not written: {cause}.") from error
 
 
-def _write_folder(export: Export, output: Path) -> None:
+def _fill(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for name, data in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def _write_folder(fill: Callable[[Path], None], output: Path) -> None:
     # In a subfolder, because mkdtemp sets restrictive permissions.
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".export-", ignore_cleanup_errors=True) as holder:
         made = Path(holder, "export")
         made.mkdir()
-        for name, data in exports_v2.members(export.submission, export.missing):
-            path = made / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+        fill(made)
         if output.is_dir() and any(output.iterdir()):
             if not _same(made, output):
                 raise OutputTaken(f"{output} exists and is not an earlier export. Choose a new folder.")

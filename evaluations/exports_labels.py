@@ -82,36 +82,49 @@ def label_lines(submission: Submission, missing: Sequence[Problem]) -> Iterator[
 
     Each batch of trajectories takes six queries.
     """
-    people = dict(submission.memberships.values_list("person_id", "pseudonym"))
     yield _line(_header(submission, missing))
+    for batch in _batches(submission):
+        yield b"".join(map(_line, batch))
+
+
+def records(submission: Submission) -> Iterator[dict[str, Any]]:
+    """Yield the lines of `label_lines` after the header, as dictionaries."""
+    for batch in _batches(submission):
+        yield from batch
+
+
+def _batches(submission: Submission) -> Iterator[Iterator[dict[str, Any]]]:
+    people = dict(submission.memberships.values_list("person_id", "pseudonym"))
     hidden = () if submission.process_labels else ("process",)  # files without process labels stay as they were
     columns = ("pk", "task__external_id", "task__version", "task__text")
     trajectories = _final(submission).values_list(*columns, named=True).iterator(chunk_size=AT_ONCE)
     while batch := list(islice(trajectories, AT_ONCE)):
-        yield b"".join(_batch_lines(batch, people, hidden))
+        yield _batch_records(batch, people, hidden)
 
 
-def _batch_lines(trajectories: Sequence[Any], people: dict[int, str], hidden: Sequence[str]) -> Iterator[bytes]:
-    records = _load_records([trajectory.pk for trajectory in trajectories])
+def _batch_records(
+    trajectories: Sequence[Any], people: dict[int, str], hidden: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    rows = _load_records([trajectory.pk for trajectory in trajectories])
     for trajectory in trajectories:
         task = {"task_id": trajectory.task__external_id}
         version = {"task_version": trajectory.task__version, "task_digest": text_digest(trajectory.task__text)}
-        labels = records.labels[trajectory.pk]
+        labels = rows.labels[trajectory.pk]
         for label in labels:
-            findings = records.label_findings[label.pk]
+            findings = rows.label_findings[label.pk]
             fields = _without(_label(label, findings, people), hidden)
-            yield _line({"type": "label"} | task | fields | version)
+            yield {"type": "label"} | task | fields | version
         for label in labels:
             if label.informed__shown_at is not None:
-                yield _line({"type": "informed"} | task | _informed(label, people) | version)
-        for flag in records.flags[trajectory.pk]:
-            yield _line({"type": "flag"} | task | _flag(flag, people) | version)
-        for report in records.reports[trajectory.pk]:
-            yield _line({"type": "report"} | task | _report(report, people) | version)
-        for adjudication in records.adjudications[trajectory.pk]:
-            findings = records.adjudication_findings[adjudication.pk]
+                yield {"type": "informed"} | task | _informed(label, people) | version
+        for flag in rows.flags[trajectory.pk]:
+            yield {"type": "flag"} | task | _flag(flag, people) | version
+        for report in rows.reports[trajectory.pk]:
+            yield {"type": "report"} | task | _report(report, people) | version
+        for adjudication in rows.adjudications[trajectory.pk]:
+            findings = rows.adjudication_findings[adjudication.pk]
             fields = _without(_adjudication(adjudication, findings, people), hidden)
-            yield _line({"type": "adjudication"} | task | fields | version)
+            yield {"type": "adjudication"} | task | fields | version
 
 
 def _without(fields: dict[str, Any], hidden: Sequence[str]) -> dict[str, Any]:

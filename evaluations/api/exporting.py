@@ -20,11 +20,14 @@ from annotation.api_tokens import Scope
 from annotation.problem_details import Refused
 from evaluations import exports_v2
 from evaluations.access import claims_may_be_shown
-from evaluations.download import download, download_evidence, prepare_download, prepare_evidence
+from evaluations.download import download, download_evidence, find_format, prepare_download, prepare_evidence
 from evaluations.evidence import standing
 from evaluations.evidence.writing import SCREENSHOTS
 from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
+from evaluations.publication.options import RELATIONSHIPS, SCHEMA_VERSIONS, ResultFormat
 from evaluations.verifier.findings import Result
+
+FORMATS = [each.value for each in (*ExportFormat, *ResultFormat)]
 
 
 class ExportCheckSerializer(serializers.Serializer):
@@ -40,6 +43,26 @@ class ExportFilters(serializers.Serializer):
     partial = serializers.BooleanField(  # type: ignore[assignment]
         required=False, help_text="Export the verdicts that are final; the file says that it is partial."
     )
+    accept_names = serializers.BooleanField(
+        required=False, help_text="Of published formats: export although texts name members."
+    )
+    schema_version = serializers.ChoiceField(SCHEMA_VERSIONS, required=False, help_text="Of every-eval-ever.")
+    dataset = serializers.CharField(
+        required=False, max_length=200, help_text="The benchmark's dataset on Hugging Face, as owner/name."
+    )
+    task_id = serializers.CharField(
+        required=False, max_length=200, help_text="Of eval-results: the task in the dataset's eval.yaml."
+    )
+    model = serializers.CharField(required=False, max_length=200, help_text="Of every-eval-ever: owner/name.")
+    organization = serializers.CharField(required=False, max_length=200, help_text="Of every-eval-ever: who evaluated.")
+    relationship = serializers.ChoiceField(
+        RELATIONSHIPS, required=False, help_text="Of every-eval-ever: of the evaluator to the agent."
+    )
+    licence = serializers.CharField(
+        required=False, max_length=64, help_text="Of dataset: an identifier of Hugging Face, such as cc-by-4.0."
+    )
+    creator = serializers.CharField(required=False, max_length=200, help_text="Of dataset: who publishes it.")
+    url = serializers.URLField(required=False, help_text="The page of the dataset, or the source of eval-results.")
 
 
 class AnyFile(JSONRenderer):
@@ -78,23 +101,22 @@ class ExportFile(View):
     filters = ExportFilters
 
     @extend_schema(
-        parameters=[
-            OpenApiParameter("export_format", str, OpenApiParameter.PATH, enum=[f.value for f in ExportFormat])
-        ],
+        parameters=[OpenApiParameter("export_format", str, OpenApiParameter.PATH, enum=FORMATS)],
         responses={
             (200, "application/json"): OpenApiTypes.ANY,
             (200, "application/jsonl"): OpenApiTypes.STR,
             (200, "application/zip"): OpenApiTypes.BINARY,
+            (200, "application/yaml"): OpenApiTypes.STR,
         },
     )
     def get(self, request: Request, pk: int, export_format: str) -> Any:
         """Download an export. 409 with every reason if something is missing, unless ``partial`` is set."""
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
-        if export_format not in list(ExportFormat):
+        if (chosen := find_format(export_format)) is None:
             raise Http404("This export does not exist.")
-        partial = self.chosen().get("partial", False)
+        options = self.chosen()
         try:
-            return download(prepare_download(submission, ExportFormat(export_format), partial=partial))
+            return download(prepare_download(submission, chosen, **options))
         except ExportRefused as refused:
             raise Refused("The export was rejected.", refused.problems, status.HTTP_409_CONFLICT) from refused
 

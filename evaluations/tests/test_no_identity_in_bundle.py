@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -22,6 +23,7 @@ from annotation.models.states import State, with_state
 from annotation.tests import planted, testing
 from evaluations import anchoring
 from evaluations.models import Anchor
+from evaluations.publication.options import ResultFormat
 from evaluations.tests.outside import outside
 from judges.models import Judgment
 from judges.tests import rows as judged
@@ -159,6 +161,42 @@ def test_a_download_by_the_maintainer_holds_no_identity_either(signed_in: Any, t
     path.write_bytes(b"".join(answer.streaming_content))
     assert found_in(path, words) == {}
     assert planted.found_in(str(dict(answer.items())).encode(), words) == []
+
+
+@pytest.mark.parametrize("name", [each.value for each in ResultFormat])
+def test_published_formats_hold_no_identity(signed_in: Any, tmp_path: Path, name: str) -> None:
+    submission, _, clients, words = signed_in
+    review(submission, clients)
+    judge(submission)
+    answer = clients["mira"].get(reverse("api-export", args=[submission.pk, name]), {"dataset": "maker/shops"})
+    data = b"".join(answer.streaming_content)
+    assert answer.status_code == 200
+    assert planted.found_in(data + str(dict(answer.items())).encode(), words) == []
+    if answer["Content-Type"] == "application/zip":
+        assert in_members(data, words) == {}
+
+
+def in_members(data: bytes, words: list[str]) -> dict[str, list[str]]:
+    """The words that are in members of a zip, also in the values of compressed tables."""
+    found = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        for name in package.namelist():
+            content = package.read(name)
+            if name.endswith(".parquet"):
+                rows = pq.read_table(io.BytesIO(content)).to_pylist()
+                assert len(rows) >= 3
+                content += json.dumps(rows, default=repr, ensure_ascii=False).encode()
+            found[name] = planted.found_in(name.encode() + content, words)
+    return {name: here for name, here in found.items() if here}
+
+
+def test_a_name_in_a_compressed_table_is_found(signed_in: Any) -> None:
+    submission, people, clients, words = signed_in
+    name = people["bob"].last_name
+    review(submission, clients, f"As {name} said.")
+    given = {"accept_names": "true"}
+    answer = clients["mira"].get(reverse("api-export", args=[submission.pk, "dataset"]), given)
+    assert in_members(b"".join(answer.streaming_content), words) == {"data/labels.parquet": [name]}
 
 
 def test_a_redacted_picture_is_in_the_bundle_in_place_of_its_original(signed_in: Any, tmp_path: Path) -> None:

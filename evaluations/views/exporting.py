@@ -18,14 +18,23 @@ from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
 from annotation.views.answers import Request
 from evaluations import exports_v2
-from evaluations.download import download, prepare_download
+from evaluations.download import download, find_format, prepare_download
 from evaluations.exports import ExportFormat, ExportRefused, Missing, missing_for_export
+from evaluations.publication.options import ResultFormat
 from evaluations.tables import Table
 
 EXPLANATIONS = {
     ExportFormat.HUMAN_LABEL: "The final verdict of every task, in the published format (JSON).",
     ExportFormat.LABELS: "Every label and adjudication with its revisions, reasons and times (JSON Lines).",
     ExportFormat.TRAJECTORIES_V2: "The trajectories as Online-Mind2Web v2 folders, whatever format they came in (zip).",
+}
+PUBLISHED = {
+    ResultFormat.DATASET: "A dataset folder for Hugging Face: Parquet, a card and Croissant metadata (zip).",
+    ResultFormat.EVERY_EVAL_EVER: "The success rate and its trajectories as Every Eval Ever 0.3.0 records (zip).",
+    ResultFormat.EVAL_RESULTS: "The success rate for the .eval_results folder of a model on Hugging Face (YAML).",
+    ResultFormat.OTEL: "Verdicts, labels and judgments as OpenTelemetry evaluation events (JSON Lines).",
+    ResultFormat.REWARD_STEPS: "Labels of single steps for process reward models (JSON Lines).",
+    ResultFormat.REWARD_OUTCOMES: "Final verdicts for outcome reward models (JSON Lines).",
 }
 
 
@@ -50,11 +59,12 @@ def export_check(request: Request, pk: int) -> HttpResponse:
 @require_GET
 def export_file(request: Request, pk: int, export_format: str) -> HttpResponseBase:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
-    if export_format not in list(ExportFormat):
+    if (chosen := find_format(export_format)) is None:
         raise Http404("This export does not exist.")
+    options: dict[str, Any] = {name: request.GET.get(name) == "1" for name in ("partial", "accept_names")}
+    options |= {name: request.GET[name].strip() for name in ("dataset",) if request.GET.get(name)}
     try:
-        partial = request.GET.get("partial") == "1"
-        return download(prepare_download(submission, ExportFormat(export_format), partial=partial))
+        return download(prepare_download(submission, chosen, **options))
     except ExportRefused as refused:
         context = _what_is_missing(submission) | {"refused": refused.problems, "refused_format": export_format}
         return render(request, "evaluations/export.html", context, status=409)
@@ -70,6 +80,7 @@ def _what_is_missing(submission: Submission) -> dict[str, Any]:
         "doubtful": doubtful,
         "damaged": store_checks.find_known_damage(submission),
         "formats": [(f.value, EXPLANATIONS[f]) for f in ExportFormat],
+        "published": [(f.value, PUBLISHED[f]) for f in ResultFormat],
     }
 
 
