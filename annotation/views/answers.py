@@ -116,11 +116,13 @@ def way_back(request: HttpRequest) -> str:
     return referrer if ours else "/"
 
 
-def filter_archived(request: Request, rows: QuerySet[Row]) -> tuple[QuerySet[Row], dict[str, Any]]:
+def filter_archived(
+    request: Request, rows: QuerySet[Row], field: str = "archived_at"
+) -> tuple[QuerySet[Row], dict[str, Any]]:
     """Return the rows that are not archived, or with ?archived=1 the others, and the context of their links."""
     archived = "archived" in request.GET
-    count = rows.filter(archived_at__isnull=False).count()
-    return rows.filter(archived_at__isnull=not archived), {"archived": archived, "archived_count": count}
+    count = rows.filter(**{f"{field}__isnull": False}).count()
+    return rows.filter(**{f"{field}__isnull": not archived}), {"archived": archived, "archived_count": count}
 
 
 def paginate(request: HttpRequest, rows: Any, size: int, count: int | None = None) -> Page:

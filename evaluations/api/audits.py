@@ -206,16 +206,21 @@ def _validate(serializer: type[serializers.BaseSerializer], request: Request) ->
     return given.validated_data
 
 
+class AuditFilters(serializers.Serializer):
+    archived = serializers.BooleanField(default=False, help_text="true: only archived audits. false: all others.")
+
+
 class Audits(Listing):
     """The caller's audits, newest first."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     serializer_class = AuditSerializer
     parser_classes = [MultiPartParser]
+    filters = AuditFilters
 
     def get_queryset(self) -> QuerySet[Audit]:
-        self.chosen()
-        return audits_for(self.request.user)
+        archived = self.chosen()["archived"]
+        return audits_for(self.request.user).filter(submission__archived_at__isnull=not archived)
 
     @extend_schema(
         request={"multipart/form-data": AuditBundleSerializer},

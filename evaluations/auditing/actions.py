@@ -1,9 +1,10 @@
-"""Actions of auditors: add an auditor, draw the sample to be labelled again blind, decide the audit."""
+"""Actions of auditors: add an auditor, draw the sample to be labelled again blind, decide and archive the audit."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
+from datetime import datetime
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -59,6 +60,24 @@ def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecisio
         decided_by=person,
         decided_at=clock.now(),
     )
+
+
+def archive(person: Any, audit: Audit) -> None:
+    """Leave an audit out of the lists of all its auditors. No event is recorded: the chain is the submitter's."""
+    _set_archived(person, audit, clock.now())
+
+
+def restore(person: Any, audit: Audit) -> None:
+    _set_archived(person, audit, None)
+
+
+def _set_archived(person: Any, audit: Audit, at: datetime | None) -> None:
+    with transaction.atomic():
+        submission = lock_submission(audit.submission_id)
+        _require(person, submission)
+        if (submission.archived_at is None) != (at is None):
+            submission.archived_at = at
+            submission.save(update_fields=["archived_at"])
 
 
 def _require(person: Any, submission: Submission) -> None:

@@ -141,6 +141,28 @@ def test_a_decision_is_made_on_the_page(amy: Client, audit: Audit) -> None:
     text(amy.post(reverse("decide-audit", args=[audit.pk]), {"outcome": "reject"}), 400)
 
 
+def test_archived_audit_is_in_no_list_until_it_is_restored(amy: Client, audit: Audit) -> None:
+    events = audit.submission.events.count()
+    link = reverse("audit", args=[audit.pk])
+
+    assert "Audit archived." in text(amy.post(reverse("archive-audit", args=[audit.pk]), follow=True))
+    assert link not in text(amy.get(reverse("audits")))
+    assert link in text(amy.get(reverse("audits"), {"archived": 1}))
+    assert amy.get(reverse("api-audits")).json()["results"] == []
+    assert [row["id"] for row in amy.get(reverse("api-audits"), {"archived": "true"}).json()["results"]] == [audit.pk]
+    assert "Lists do not show this audit." in text(amy.get(link))
+
+    assert "Audit restored." in text(amy.post(reverse("restore-audit", args=[audit.pk]), follow=True))
+    assert link in text(amy.get(reverse("audits")))
+    assert audit.submission.events.count() == events
+
+
+@pytest.mark.parametrize("address", ["archive-audit", "restore-audit"])
+def test_only_auditors_archive_and_restore(audit: Audit, address: str) -> None:
+    other = client_of(testing.person("mira", is_staff=True))
+    assert other.post(reverse(address, args=[audit.pk])).status_code == 404
+
+
 def test_another_auditor_is_added_on_the_page(amy: Client, audit: Audit) -> None:
     bea = auditor("bea")
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from annotation import access, progress
 from annotation.ingest import ImportStopped
-from annotation.views.answers import Request, act, page, paginate
+from annotation.views.answers import Request, act, filter_archived, page, paginate
 from evaluations import jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
 from evaluations.auditing import actions, uploads
@@ -72,12 +72,14 @@ def load_results(rows: Iterable[Audit]) -> dict[int, tuple[str, list[tuple[str, 
 
 
 def _audits(request: Request, form: BundleForm, status: int = 200) -> HttpResponse:
-    rows = paginate(request, audits_for(request.user), 50)
+    found, links = filter_archived(request, audits_for(request.user), "submission__archived_at")
+    rows = paginate(request, found, 50)
     creator = access.may_create_submissions(request.user)
     results = load_results(rows.object_list)
     context = {
         "rows": [(row, *results[row.pk], row.decision, row.sample) for row in rows],
         "page": rows,
+        **links,
         "form": form if creator else None,
         "uploads": bundle_uploads_for(request.user).defer("findings")[:MOST_UPLOADS] if creator else [],
     }
@@ -126,6 +128,20 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
         return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
     made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
     messages.success(request, f"Submission {made}.")
+    return redirect("audit", pk)
+
+
+@act
+def archive_audit(request: Request, pk: int) -> HttpResponse:
+    actions.archive(request.user, audit_for(request.user, pk))
+    messages.success(request, "Audit archived.")
+    return redirect("audit", pk)
+
+
+@act
+def restore_audit(request: Request, pk: int) -> HttpResponse:
+    actions.restore(request.user, audit_for(request.user, pk))
+    messages.success(request, "Audit restored.")
     return redirect("audit", pk)
 
 
