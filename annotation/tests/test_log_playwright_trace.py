@@ -190,7 +190,7 @@ POINT = at(2, point={"x": 640, "y": 360})
         ([frame(2, 2_490, frameSwapWallTime=None), *SCROLLED, POINT], 1, True),
         ([POINT], 1, True),
         ([frame(2, 2_120), POINT], 1, False),
-        ([*SCROLLED, said(2, 2_160, "done scrolling"), frame(2, 2_120), frame(3, 2_170), POINT], 2, False),
+        ([*SCROLLED, said(2, 2_160, "done scrolling"), frame(2, 2_120), frame(3, 2_230), POINT], 2, False),
     ],
 )
 def test_a_point_counts_if_the_page_did_not_change_before_the_action(
