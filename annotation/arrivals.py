@@ -156,18 +156,21 @@ def finish(job: WorkerJob, **outcome: Any) -> None:
 
 @contextmanager
 def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
-    """Yield a local path with that suffix: of the stored file if it is one, or else of a temporary copy."""
+    """Yield a local path, named like the uploaded file, with that suffix: a link to the stored file, or else a copy.
+
+    A log is matched with its task by the name of its file.
+    """
     path = None
     with suppress(NotImplementedError):  # an object store has no paths
         path = Path(default_storage.path(arrival.stored_as))
-    if path is not None and path.is_file() and path.suffix == suffix:
-        yield path
-        return
     with scratch.folder(arrival.thing) as folder:
-        copy = folder / file_name(arrival.file_name, suffix)
-        with default_storage.open(arrival.stored_as) as source, copy.open("wb") as target:
-            target.writelines(source.chunks())
-        yield copy
+        named = folder / file_name(arrival.file_name, suffix)
+        if path is not None and path.is_file():
+            named.symlink_to(path)
+        else:
+            with default_storage.open(arrival.stored_as) as source, named.open("wb") as target:
+                target.writelines(source.chunks())
+        yield named
 
 
 def make_progress_saver(job: WorkerJob) -> Callable[[int, int], None]:

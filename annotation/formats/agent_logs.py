@@ -393,7 +393,12 @@ class _Writer:
     def _build_step(self, step: LoggedStep, pictures: _Pictures) -> dict[str, str | None]:
         name = pictures.add(step.picture)
         action = printable(step.call, LONGEST_CALL)
-        if step.point is not None and step.verb in POINTING and name is not None:
+        if (
+            step.point is not None
+            and step.verb in POINTING
+            and name is not None
+            and pictures.contains(name, step.point)
+        ):
             action = f"coords({_number(step.point[0])}, {_number(step.point[1])}) -> {step.verb} -> {action}"
         if step.failed is not None:
             action = f"{action} | {'FAILED' if step.failed else 'SUCCESS'}"
@@ -426,6 +431,14 @@ class _Pictures:
     def __init__(self, package: Package, home: Path, lost: Counter[str]) -> None:
         self.package, self.home, self.lost = package, home, lost
         self.written: dict[str, str | None] = {}
+        self.sizes: dict[str, tuple[int, int]] = {}
+
+    def contains(self, name: str, point: tuple[float, float]) -> bool:
+        """Return whether a point is inside of a picture that was added; otherwise count it as lost."""
+        width, height = self.sizes[name]
+        inside = 0 <= point[0] <= width and 0 <= point[1] <= height
+        self.lost["points outside of their picture"] += int(not inside)
+        return inside
 
     def add(self, picture: bytes | str | None) -> str | None:
         if picture is None:
@@ -439,12 +452,13 @@ class _Pictures:
         try:
             data = picture if isinstance(picture, bytes) else self.package.read(picture, LARGEST_PICTURE)
             with Image.open(io.BytesIO(data), formats=list(SUFFIXES)) as image:
-                suffix = SUFFIXES[str(image.format)]
+                suffix, size = SUFFIXES[str(image.format)], image.size
         except (OSError, ValueError, SyntaxError, PackageError, Image.DecompressionBombError):
             self.lost["pictures that cannot be read"] += 1
             return None
         name = f"{len(self.written):05d}{suffix}"
         (self.home / SCREENSHOTS / name).write_bytes(data)
+        self.sizes[name] = size
         return name
 
 

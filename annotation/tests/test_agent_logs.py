@@ -106,6 +106,19 @@ def test_a_log_becomes_a_trajectory_with_pictures_points_and_outcomes(tmp_path: 
 
 
 @pytest.mark.django_db
+def test_a_point_outside_of_its_picture_is_lost_and_the_action_stays(tmp_path: Path) -> None:
+    files = logged(steps=[{
+        "action": "mouse_click(90000, 5)", "url": "https://lamps.example",
+        "screenshot_path": "screenshots/b/a/t.0/screenshot_step_0.png",
+    }])  # fmt: skip
+    report, (submission,) = run(zipped(tmp_path / "logs.zip", files))
+    step = submission.trajectories.get().steps.get()
+    assert (step.action, step.click_x) == ("mouse_click(90000, 5)", None)
+    lost = {each["what"]: each["count"] for each in report.conversion.as_json()["lost"]}
+    assert sum(count for what, count in lost.items() if what.startswith("points outside")) == 1
+
+
+@pytest.mark.django_db
 def test_tasks_are_created_only_if_asked(tmp_path: Path) -> None:
     path = zipped(tmp_path / "logs.zip", logged())
     report, made = run(path, create_tasks=False)

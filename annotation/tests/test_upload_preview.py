@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -81,3 +83,25 @@ def test_others_do_not_see_the_preview(checked: Upload) -> None:
     for name in ("upload-status", "upload-preview"):
         address = reverse(name, args=[checked.pk, 0] if name == "upload-preview" else [checked.pk])
         assert browser(f"other-{name}").get(address).status_code == 404
+
+
+def test_a_single_file_is_matched_with_its_task_by_its_own_name(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_ROOT = tmp_path / "images"
+    picture = f"data:image/png;base64,{base64.b64encode(testing.png(0)).decode()}"
+    log = [
+        {"role": "user", "content": "Find the price"},
+        {"type": "computer_call", "call_id": "c1", "action": {"type": "click", "x": 3, "y": 2}},
+        {"type": "computer_call_output", "call_id": "c1", "output": {"type": "input_image", "image_url": picture}},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "24.50"}]},
+    ]
+    upload = Upload.objects.create(
+        uploaded_by=testing.person("mira", is_staff=True),
+        benchmark=Benchmark.objects.create(slug="logs", name="Logs"),
+        agent_name="Agent",
+        file_name="lamps.json",
+        stored_as=default_storage.save("uploads/0b7c.json", ContentFile(json.dumps(log).encode())),
+        create_tasks=True,
+    )
+    jobs.import_upload(str(upload.pk))
+    upload.refresh_from_db()
+    assert upload.report["accepted"] == ["lamps"], upload.report
