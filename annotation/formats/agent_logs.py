@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import csv
 import hashlib
 import io
 import json
@@ -19,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 from PIL import Image
@@ -28,6 +27,7 @@ from annotation.formats.archive import LONGEST_WHERE, Limits, Package, PackageEr
 from annotation.formats.documents import FormatError, decode_text, parse_json
 from annotation.formats.printable import listing, printable
 from annotation.formats.registry import Format, Progress
+from annotation.formats.task_map import RATIO, TASK_MAP, Mapped, read_task_map
 from annotation.formats.tasks import LONGEST_TEXT, task_id_problem
 from annotation.formats.trajectory_folder import MOST_STEPS, RESULT, SCREENSHOTS
 from annotation.formats.webverdict import write_result
@@ -36,9 +36,6 @@ from annotation.records import PACKAGE, Conversion, ImportReport, Problem
 LARGEST_LOG = 512 * 2**20  # bytes of one document; older logs have their pictures in it
 LARGEST_PICTURE = 32 * 2**20  # bytes
 LONGEST_CALL = 2_000  # characters of an action; typed texts may be long
-TASK_MAP = "tasks.csv"  # at the top of an upload
-RATIO = "device_pixel_ratio"
-RATIOS = re.compile(r"[0-9]{1,2}(?:\.[0-9]{1,6})?")
 SUFFIXES = {"PNG": ".png", "JPEG": ".jpg", "WEBP": ".webp"}
 DATA_URI = re.compile(r"data:image/[a-z+.-]+;base64,", re.IGNORECASE)
 NOT_IN_TASK_IDS = re.compile(r"[^A-Za-z0-9_-]+")
@@ -474,40 +471,3 @@ def _scale(step: LoggedStep, ratio: float | None, lost: Counter[str]) -> LoggedS
 
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-class Mapped(NamedTuple):
-    """A row of `TASK_MAP`: the task of a log, and how many pixels of its pictures are one CSS pixel."""
-
-    task_id: str
-    ratio: float | None
-
-
-def read_task_map(package: Package, report: ImportReport) -> dict[str, Mapped]:
-    """Return the rows of `TASK_MAP` by log, with the columns log, task_id and optionally `RATIO`."""
-    if TASK_MAP not in package.names():
-        return {}
-    try:
-        text = decode_text(package.read(TASK_MAP, 16 * 2**20), TASK_MAP)
-    except FormatError as error:
-        report.reject(PACKAGE, *error.problems)
-        return {}
-    found: dict[str, Mapped] = {}
-    rows = csv.DictReader(io.StringIO(text))
-    if not {"log", "task_id"} <= set(rows.fieldnames or ()):
-        says = f"{TASK_MAP} must have the columns log and task_id."
-        report.reject(PACKAGE, Problem("task_map_columns", says, TASK_MAP))
-        return {}
-    for number, row in enumerate(rows, 2):
-        name, task_id, ratio = ((row.get(key) or "").strip() for key in ("log", "task_id", RATIO))
-        where, says = f"{TASK_MAP}, row {number}", task_id_problem(task_id) or ""
-        mapped = Mapped(task_id, float(ratio) if RATIOS.fullmatch(ratio) else None)
-        if ratio and not mapped.ratio:
-            says = f"{RATIO} must be a number such as 2 or 1.5"
-        elif name in found and found[name] != mapped:
-            says = f"{printable(name)} has another task above"
-        if says:
-            report.reject(PACKAGE, Problem("task_map_invalid", f"{where}: {says}.", where))
-        else:
-            found[name] = mapped
-    return found

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from annotation.formats.agent_logs import TASK_MAP, is_number
+from annotation.formats.agent_logs import is_number
 from annotation.formats.archive import folders_of
+from annotation.formats.task_map import TASK_MAP
 
 SCORES = re.compile(r"score|eval|judg|verif|rubric|reward|result", re.IGNORECASE)  # in names of files
 ENDING = frozenset({"terminate", "done", "finish", "finished", "stop", "close", "complete", "submit", "end"})

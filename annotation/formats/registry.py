@@ -62,7 +62,8 @@ def describe_files() -> str:
     """Return the files that can be imported, as a phrase for help texts."""
     titles: dict[str, list[str]] = {}
     for each in formats().values():
-        titles.setdefault(each.files, []).append(each.title)
+        files = "logs of agents, as a file, zip or folder" if each.is_log else each.files
+        titles.setdefault(files, []).append(each.title)
     return "; ".join(f"{files} ({', '.join(names)})" for files, names in titles.items())
 
 

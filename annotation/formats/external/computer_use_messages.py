@@ -293,7 +293,7 @@ def _blocks(item: dict[str, Any]) -> list[dict[str, Any]]:
 
 FORMAT = log_format(
     "computer-use-messages",
-    title="Messages of computer use (Anthropic, OpenAI, cua)",
+    title="computer-use messages of Anthropic, OpenAI and cua",
     files="JSON or JSON Lines of messages, a folder or a zip",
     recognise=lambda package: bool(find_runs(package) or find_logs(package)),
     read=read,

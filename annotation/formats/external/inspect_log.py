@@ -330,7 +330,7 @@ def _convert(package: Package, folder: Path, report: ImportReport, progress: Pro
 FORMAT = replace(
     log_format(
         NAME,
-        title="Logs of Inspect",
+        title="Inspect",
         files=".eval or .json, a folder or a zip of them",
         recognise=lambda package: is_eval(package) or bool(find_logs(package)),
         read=read,

@@ -442,7 +442,7 @@ def _point(value: object) -> tuple[float, float] | None:
 
 _TRACES = log_format(
     "playwright-trace",
-    title="Playwright trace",
+    title="Playwright traces",
     files="a trace zip, or a zip or folder with several",
     recognise=lambda package: bool(find_traces(package)),
     read=read,

@@ -20,7 +20,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("submission", type=int, metavar="SUBMISSION_ID")
+        parser.add_argument("submission", type=int, metavar="SUBMISSION_ID", help="the number of the submission")
         parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="a folder that is new or empty")
 
     def handle(self, *args: Any, **options: Any) -> None:
