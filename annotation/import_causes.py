@@ -47,6 +47,10 @@ RECIPES: dict[str, tuple[str, str]] = {
         "A file is not valid JSON",
         "Write the files with a JSON library. Files that end early come from a stopped run or copy: copy them again.",
     ),
+    "log_lost": (
+        "Parts of the logs are not imported",
+        "See which above. If reviewers need them, let the agent write them in a form that the format carries.",
+    ),
     "nested_archive": ("An archive is inside the package", "Unpack the inner archive, and pack the folders directly."),
     "no_screenshots": ("A folder has no screenshots", "Add the folder trajectory/ with one image for each step."),
     "not_complete": (
@@ -99,6 +103,10 @@ RECIPES: dict[str, tuple[str, str]] = {
     "task_text_differs": (
         "The task text is not that of the benchmark",
         "Check that the run used the task list of this benchmark, and copy the texts from there.",
+    ),
+    "task_map_invalid": (
+        "A row of tasks.csv is not usable",
+        "Correct the row: columns log and task_id, and optionally device_pixel_ratio.",
     ),
     "task_unknown": (
         "A task does not exist in the benchmark",
