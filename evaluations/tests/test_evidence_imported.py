@@ -32,7 +32,7 @@ def own_store(store: None) -> None:
 def verified_at_one_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bundle of digests states when the stored files were verified; everything else is the same for the same rows."""
     at = timezone.now()
-    monkeypatch.setattr(writing, "timezone", SimpleNamespace(now=lambda: at))
+    monkeypatch.setattr(writing, "clock", SimpleNamespace(now=lambda: at))
 
 
 def made(submission: Submission, **chosen: Any) -> bytes:
