@@ -269,7 +269,8 @@ TEXT = {"type": "image", "source": {"type": "base64", "data": base64.b64encode(b
 BROKEN = {"type": "image", "source": {"type": "base64", "data": "%%%"}}
 LOST = {
     "negative": (click(-1, 5), {"points outside of their picture": 1}),
-    "outside": (click(320, 200), {"points outside of their picture": 1}),
+    "right of it": (click(320, 5), {"points outside of their picture": 1}),
+    "below": (click(5, 200), {"points outside of their picture": 1}),
     "huge": (click(10**300, 1), {"points outside of their picture": 1}),
     "fraction": (click(1e308, 1), {"points outside of their picture": 1}),
     "three numbers": (click(1, 2, 3), {"points that are no pair of numbers": 1}),

@@ -47,7 +47,7 @@ SAMPLE = re.compile(r"samples/.+_epoch_([0-9]{1,9})\.json", re.DOTALL)
 CHUNKED = re.compile(r"samples/.+_epoch_[0-9]+/sample\.json", re.DOTALL)
 BEGINS = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{')
 VERSIONS = (2, 3)
-CONVERT = "Or convert the log: inspect log convert --to json --output-dir converted LOG"
+CONVERT = "Or convert it with Inspect: inspect log convert --to json --output-dir converted LOG"
 ATTACHMENT = "attachment://"
 DEEPEST = 8  # levels of the arguments of a call with attachments
 SUBMIT = "submit"  # the tool by which an agent of Inspect answers
@@ -109,7 +109,7 @@ def refuse(name: str, code: str, says: str) -> FormatError:
 def _check_zip(log: ZstandardZip, name: str) -> None:
     """Raise FormatError if the zip cannot be read."""
     if log.missing:
-        raise refuse(name, "zstandard_unsupported", f"{log.missing} {CONVERT}")
+        raise refuse(name, "zstandard_unsupported", f"{log.missing}. {CONVERT}")
     if log.problems:
         says = " ".join(problem.message for problem in log.problems[:10])
         raise refuse(name, log.problems[0].code, f"{says} {CONVERT}")
@@ -123,7 +123,7 @@ def _read_eval(log: ZstandardZip, name: str, package: Package) -> Iterator[Log |
     version = _check_version(name, as_object(load(log, header)) if header else {})
     samples = sorted((int(found[1]), each) for each in names if (found := SAMPLE.fullmatch(each)))
     if any(CHUNKED.fullmatch(each) for each in names):
-        raise refuse(name, "log_version_unknown", f"has samples in parts. {CONVERT}")
+        raise refuse(name, "log_version_unknown", f"has samples in parts, which are not known. {CONVERT}")
     if not samples:
         raise refuse(name, "samples_missing", "has no samples; write the log with log_samples")
     for _, member in samples:
