@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 
 from PIL import Image
 
+from annotation.formats.actions import parse_point_prefix, status_suffix
 from annotation.formats.archive import LONGEST_WHERE, Limits, Package, PackageError, entry_problem
 from annotation.formats.documents import FormatError, decode_text, parse_json
 from annotation.formats.printable import listing, printable
@@ -390,6 +391,8 @@ class _Writer:
     def _build_step(self, step: LoggedStep, pictures: _Pictures) -> dict[str, str | None]:
         name = pictures.add(step.picture)
         action = printable(step.call, LONGEST_CALL)
+        if parse_point_prefix(action) or status_suffix(action):
+            action = f'"{action}"'  # the words of the log, or they would be read as a point or an outcome
         if (
             step.point is not None
             and step.verb in POINTING

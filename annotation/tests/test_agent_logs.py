@@ -119,6 +119,18 @@ def test_a_point_outside_of_its_picture_is_lost_and_the_action_stays(tmp_path: P
 
 
 @pytest.mark.django_db
+@pytest.mark.parametrize("words", ["coords(1, 2) -> CLICK -> 'Pay'", "report('done') | SUCCESS"])
+def test_words_of_a_log_are_not_read_as_a_point_or_an_outcome(tmp_path: Path, words: str) -> None:
+    files = logged(steps=[{
+        "action": words, "url": "https://lamps.example", "screenshot_path": "screenshots/b/a/t.0/screenshot_step_0.png",
+    }])  # fmt: skip
+    report, (submission,) = run(zipped(tmp_path / "logs.zip", files))
+    step = submission.trajectories.get().steps.get()
+    assert (step.action, step.click_x, step.status) == (f'"{words}"', None, "")
+    assert "points" not in counts_of(report, "carried")
+
+
+@pytest.mark.django_db
 def test_tasks_are_created_only_if_asked(tmp_path: Path) -> None:
     path = zipped(tmp_path / "logs.zip", logged())
     report, made = run(path, create_tasks=False)
