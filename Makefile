@@ -75,7 +75,7 @@ image:
 
 COMPILE_ALONE := uv pip compile --quiet --python-version 3.11 --universal --generate-hashes --no-annotate \
 	--custom-compile-command "make requirements"
-COMPILE := $(COMPILE_ALONE) pyproject.toml --extra server --extra s3 --extra parquet --extra pdf --extra sentry
+COMPILE := $(COMPILE_ALONE) pyproject.toml --extra server --extra s3 --extra parquet --extra pdf --extra figures --extra sentry
 
 requirements:
 	$(COMPILE) -o requirements.txt

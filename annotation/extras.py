@@ -13,6 +13,7 @@ EXTRA_OF = {
     "sentry_sdk": "sentry",
     "pyarrow": "parquet",
     "pypdfium2": "pdf",
+    "typst": "figures",
     "webarena_verified": "webarena",
 }
 CHECKOUT = {

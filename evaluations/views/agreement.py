@@ -22,7 +22,7 @@ from evaluations.charts import Grid, Rates, Stacked
 from evaluations.forms import Filters, FiltersForm
 from evaluations.measures import COEFFICIENTS
 from evaluations.tables import Table
-from evaluations.views.exporting import csv_file
+from evaluations.views.exporting import csv_file, paper_file
 
 MOST_ROWS = 16  # of a table on a page; the CSV file has all
 
@@ -31,7 +31,7 @@ MOST_ROWS = 16  # of a table on a page; the CSV file has all
 def agreement(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
-        if "csv" in request.GET:
+        if request.GET.keys() & {"csv", "paper"}:
             raise Http404("Figures are available after the freeze.")
         return render(request, "evaluations/agreement.html", require_unfrozen(submission))
     filters = Filters.of(request.GET)
@@ -70,8 +70,16 @@ def _answer(
         if wanted == agreement_tables.STEPS and found.process is not None:
             tables.append(agreement_tables.process_steps(chosen))  # only then: it can have a million rows
         return csv_file(tables, wanted, *about, "agreement")
-    context |= {"filters": filters, "cases": len(every), "chosen": len(chosen)}
-    return render(request, "evaluations/agreement.html", context | shown(found, tables))
+    context |= {"filters": filters, "cases": len(every), "chosen": len(chosen)} | shown(found, tables)
+    if "paper" in request.GET:
+        scope = f"Blind labels of {found.scope}"
+        return paper_file(tables, _list_charts(context), scope, filters.rules, *about, "agreement")
+    return render(request, "evaluations/agreement.html", context)
+
+
+def _list_charts(context: Mapping[str, Any]) -> list[Any]:
+    groups = [chart for chart, _ in context["groups"]]
+    return [context["outcomes"], *groups, context["heat_map"], context["same_as_final"], *context["confusions"]]
 
 
 def shown(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersF
 from evaluations.tables import Table
 from evaluations.views import board, comparison_parts
 from evaluations.views.agreement import require_unfrozen
-from evaluations.views.exporting import csv_file
+from evaluations.views.exporting import csv_file, paper_file
 from judges.models import Judge
 
 LIST = ("agent", "level", "website", "kind")  # filters of a list of differences
@@ -32,7 +32,7 @@ LISTED = 100  # on the page that lists only differences
 def comparison(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
-        if request.GET.get("csv"):
+        if request.GET.keys() & {"csv", "paper"}:
             raise Http404("Figures are available after the freeze.")
         return render(request, "evaluations/comparison.html", require_unfrozen(submission))
     about = (submission.benchmark.slug, str(submission))
@@ -74,7 +74,7 @@ def _judge(request: Request, filters: Filters, judges: Sequence[Judge]) -> tuple
 
     A file is always about the requested judge; else Http404.
     """
-    if not request.GET.get("csv"):
+    if not request.GET.keys() & {"csv", "paper"}:
         return filters.judge_or_first(judges)
     if (judge := filters.judge_of(judges)) is None:
         raise Http404("No judge has judged any of these cases.")
@@ -112,7 +112,12 @@ def _answer(
     people = ceiling(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
-    return render(request, "evaluations/comparison.html", context | _build_context(request, found, people, filters))
+    context |= _build_context(request, found, people, filters)
+    if "paper" in request.GET:
+        drawn = [chart for part in context["parts"] for chart in part.charts]
+        scope = f"{judge} and the final verdicts of people in {found.scope}"
+        return paper_file(_tables(found, people), drawn, scope, filters.rules, *about, str(judge))
+    return render(request, "evaluations/comparison.html", context)
 
 
 def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:

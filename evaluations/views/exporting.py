@@ -12,14 +12,18 @@ from django.shortcuts import redirect, render
 from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_safe
 
-from annotation import access, store_checks
+from annotation import access, clock, store_checks
 from annotation.access import Role
 from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
 from annotation.views.answers import Request
 from evaluations import exports_v2
+from evaluations.cases import Rules
+from evaluations.charts import Chart
 from evaluations.download import download, find_format, prepare_download
 from evaluations.exports import ExportFormat, ExportRefused, Missing, missing_for_export
+from evaluations.papers import latex
+from evaluations.papers.archive import write_archive
 from evaluations.publication.options import ResultFormat
 from evaluations.tables import Table
 
@@ -82,6 +86,26 @@ def _what_is_missing(submission: Submission) -> dict[str, Any]:
         "formats": [(f.value, EXPLANATIONS[f]) for f in ExportFormat],
         "published": [(f.value, PUBLISHED[f]) for f in ResultFormat],
     }
+
+
+RULES = {
+    Rules.DEFAULT: "Undecided cases are left out.",
+    Rules.PUBLISHED: "Rules of published tables: if imported labels differ, the first one counts; an undefined rate "
+    "is 0 where there are cases; figures are rounded as in those tables.",
+}
+
+
+def paper_file(
+    tables: Iterable[Table], charts: Iterable[Chart | None], scope: str, rules: Rules, *about: str
+) -> HttpResponse:
+    """Return every chart and table of a page as a zip for a paper; ``about`` describes it as in `csv_file`."""
+    basis = latex.join_sentences(scope, RULES[rules])
+    drawn = [chart for chart in charts if chart is not None]
+    data = write_archive(", ".join(about), basis, tables, drawn, clock.now())
+    response = HttpResponse(data, content_type="application/zip")
+    name = file_name(*about, "paper").removesuffix(".csv") + ".zip"
+    response["Content-Disposition"] = str(content_disposition_header(True, name))
+    return response
 
 
 def csv_file(tables: Iterable[Table], name: str, *about: str) -> HttpResponse:

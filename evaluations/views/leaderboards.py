@@ -15,7 +15,7 @@ from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
 from evaluations.naming import level_order
 from evaluations.views import board, comparison_parts
-from evaluations.views.exporting import csv_file
+from evaluations.views.exporting import csv_file, paper_file
 
 OF_AGENTS = ("level", "website", "rules")
 OF_JUDGES = ("agent", "level", "website", "rules")
@@ -37,6 +37,8 @@ def agents(request: Request, slug: str) -> HttpResponse:
     further = [comparison_tables.over_attempts(several)] if several else []
     if wanted := request.GET.get("csv"):
         return csv_file([table, *further] if every else [], wanted, slug, "agents")
+    if "paper" in request.GET:
+        return paper_file([table, *further], [], filters.scope(benchmark.name), filters.rules, slug, "agents")
     lines = board.lines(found, chosen, places(chosen, filters.label2), filters.label2)
     levels = sorted({level for each in found for level in each.levels}, key=level_order)
     context = {
@@ -72,13 +74,16 @@ def judge_standings(request: Request, slug: str) -> HttpResponse:
     if wanted := request.GET.get("csv"):
         files = [comparison_tables.judges_by_agent_listed(found.judges), *tables] if judges else []
         return csv_file(files, wanted, slug, "judges")
+    drawn = comparison_parts.judges(found.judges, people, filters.label2) if judges and chosen else []
+    if "paper" in request.GET:
+        return paper_file(tables, drawn, filters.scope(benchmark.name), filters.rules, slug, "judges")
     context = {
         "benchmark": benchmark,
         "filters": filters,
         "form": FiltersForm(filters, every, only=OF_JUDGES),
         "cases": len(every),
         "judges": [(access.name_of(judge), judge) for judge in judges],
-        "charts": comparison_parts.judges(found.judges, people, filters.label2) if judges and chosen else [],
+        "charts": drawn,
         "tables": [comparison_tables.under(each, filters.label2) for each in tables],
         "switch": board.switch(filters.label2),
     }

@@ -13,14 +13,14 @@ from annotation.models import Submission
 from annotation.views.answers import Request, page
 from evaluations import access, agreement_tables, charts, comparison, comparison_tables, report_tables
 from evaluations.agreement import Agreement, agreement
-from evaluations.cases import Case
+from evaluations.cases import Case, Rules
 from evaluations.charts import Rates
 from evaluations.comparison.judges import compare_judges
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics import Measure
 from evaluations.tables import Table
 from evaluations.views.agreement import chart_outcomes, figures_of, require_unfrozen
-from evaluations.views.exporting import csv_file
+from evaluations.views.exporting import csv_file, paper_file
 
 MOST_WEBSITES = 20  # rows in print; the file has all
 
@@ -35,6 +35,11 @@ def report(request: Request, pk: int) -> HttpResponse:
     tables = [*_tables(submission, every), *agreement_tables.tables(found)]
     if wanted := request.GET.get("csv"):
         return csv_file(tables, wanted, submission.benchmark.slug, str(submission), "report")
+    shown = _build_context(found, tables)
+    if "paper" in request.GET:
+        drawn = [shown["success"], shown["failure_types"], shown["outcomes"]]
+        about = submission.benchmark.slug, str(submission), "report"
+        return paper_file(tables, drawn, str(submission), Rules.DEFAULT, *about)
     context = {
         "submission": submission,
         "trajectories": len(every),
@@ -43,7 +48,7 @@ def report(request: Request, pk: int) -> HttpResponse:
         "coefficients": [RAW_AGREEMENT, *COEFFICIENTS.values()],
         "judge_measures": JUDGE_MEASURES.values(),
     }
-    return render(request, "evaluations/report.html", context | _build_context(found, tables))
+    return render(request, "evaluations/report.html", context | shown)
 
 
 def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
