@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotation.api import account, catalogue, hours, submissions
+from annotation.api import account, catalogue, hours, submissions, webhooks
 
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
@@ -23,6 +23,14 @@ urlpatterns = [
     path("submissions/<int:pk>/redactions", submissions.Redactions.as_view(), name="api-redactions"),
     path("submissions/<int:pk>/verdicts", submissions.Verdicts.as_view(), name="api-verdicts"),
     path("trajectories/<int:pk>", submissions.TrajectoryDetail.as_view(), name="api-trajectory"),
+    path("webhooks", webhooks.Webhooks.as_view(), name="api-webhooks"),
+    path("webhooks/<uuid:pk>", webhooks.WebhookDetail.as_view(), name="api-webhook"),
+    path("webhooks/<uuid:pk>/rotate", webhooks.Rotation.as_view(), name="api-webhook-rotate"),
+    path("webhooks/<uuid:pk>/test", webhooks.Test.as_view(), name="api-webhook-test"),
+    path("webhooks/<uuid:pk>/deliveries", webhooks.Deliveries.as_view(), name="api-webhook-deliveries"),
+    path(
+        "webhooks/<uuid:pk>/deliveries/<uuid:delivery_pk>/replay", webhooks.Replay.as_view(), name="api-webhook-replay"
+    ),
     path("tokens", account.Tokens.as_view(), name="api-tokens"),
     path("tokens/<int:pk>", account.TokenRevocation.as_view(), name="api-token"),
     path("account/data", account.OwnData.as_view(), name="api-account-data"),

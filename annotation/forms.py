@@ -32,7 +32,7 @@ from annotation.formats.printable import counted
 from annotation.formats.registry import describe_files, describe_task_files
 from annotation.invitations import GIVEN_ROLES
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent, LabelField
-from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Person
+from annotation.models import Adjudication, Benchmark, KeyPoint, Label, Person, WebhookEvent
 from annotation.protocol import PATHS, PROCESS_LABELS, VERDICT_RULES, Term, is_blank
 from annotation.records import AttemptContent, Finding, FindingContent, Problem, Verdict
 from annotation.workflow import Incomplete
@@ -277,6 +277,24 @@ class KeyPointsForm(forms.Form):
 
 class ProposalForm(forms.Form):
     text = forms.CharField(label="Key point", max_length=500)
+
+
+class WebhookForm(forms.Form):
+    url = forms.CharField(
+        label="Address", max_length=500, widget=forms.URLInput, help_text="It must begin with https:// and be public."
+    )
+    events = forms.MultipleChoiceField(
+        choices=WebhookEvent.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Choose none to get all, also those that are added later.",
+    )
+
+    def __init__(self, *args: Any, of_submission: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if of_submission:  # an upload belongs to the benchmark: its submission does not exist yet
+            shown = [each for each in WebhookEvent.choices if each[0] != WebhookEvent.UPLOAD_FINISHED]
+            self.fields["events"].choices = shown  # type: ignore[attr-defined]
 
 
 PROTOCOL_VERSIONS = [(1, "1: judge the agent's steps"), (2, "2: do the task yourself first, then judge")]

@@ -23,11 +23,13 @@ from annotation import (
     clock,
     ingest,
     mail,
+    outbox,
     parked,
     reminders,
     screenshots,
     sign_ins,
     store_checks,
+    webhooks,
     workflow,
 )
 from annotation.formats.archive import Package
@@ -62,6 +64,8 @@ def _import(upload: Upload) -> None:
     with transaction.atomic():
         arrivals.finish(upload, report=upload.report, preview=preview, submission=made[0] if made else None)
         _write_end(upload, report, made)
+        upload.submission = made[0] if made else None
+        outbox.write_upload(upload)
     if not checked_uploads.is_importable(upload):
         arrivals.delete_file(upload.stored_as)
     for submission in made:
@@ -168,6 +172,18 @@ def send_messages() -> None:
 
 
 @shared_task
+def queue_webhooks() -> None:
+    """Call a worker that reaches the internet, if any delivery is due; otherwise its queue would grow without one."""
+    if webhooks.find_due().exists():
+        send_webhooks.apply_async(expires=10)
+
+
+@shared_task
+def send_webhooks() -> None:
+    webhooks.send_due()
+
+
+@shared_task
 def write_messages() -> None:
     """Once an hour, write about work that waits; an error of one part does not prevent the other."""
     try:
@@ -185,6 +201,7 @@ def write_password_links(accounts: list[int]) -> None:
 @shared_task
 def forget_messages() -> None:
     mail.forget_old()
+    webhooks.forget_old()
 
 
 @shared_task

@@ -37,6 +37,7 @@ from annotation.models import (
     Report,
     Submission,
     Upload,
+    Webhook,
 )
 from annotation.models.events import instant
 from annotation.models.people import references, referring
@@ -77,6 +78,7 @@ SAID_HERE = frozenset(
         "annotation.Report.reporter",
         "annotation.Report.settled_by",
         "annotation.Upload.uploaded_by",
+        "annotation.Webhook.owner",  # whose column `sealed` has the secret
         "mfa.Authenticator.user",  # whose column `data` has secrets
     ]
 )
@@ -139,6 +141,11 @@ def data_of(person: Person) -> dict[str, Any]:
         "uploads": _rows(
             Upload.objects.filter(uploaded_by=person).order_by("pk"),
             *("agent_name", "file_name", "created_at", "finished_at"),
+        ),
+        "webhooks": _rows(
+            Webhook.objects.filter(owner=person).order_by("created_at", "pk"),
+            *("submission", "url", "events", "created_at", "disabled_at", "reason"),
+            benchmark="benchmark__slug",
         ),
         "elsewhere": _elsewhere(person),
         "administration": _administration(person),

@@ -60,6 +60,11 @@ class Standing:
         return sum(count for state, count in self.states if state in FINAL)
 
     @property
+    def is_ready(self) -> bool:
+        """Return whether every trajectory has a final verdict, and none is open for adjudication."""
+        return bool(self.states) and self.final == sum(count for _, count in self.states) and not self.opened
+
+    @property
     def blocks(self) -> list[tuple[str, int, str]]:
         """Return what blocks the freeze: filter value of the matrix, count, and what must happen."""
         waiting = [(state.value, count, WAITS_FOR[state]) for state, count in self.states if state in WAITS_FOR]

@@ -106,7 +106,7 @@ def write_about_submissions() -> None:
             if newest is not None:
                 for person in _find_people(submission, Role.ADJUDICATOR):
                     waiting[person].append((submission, count, newest))
-        elif states and standing.final == sum(states.values()) and not standing.opened:
+        elif standing.is_ready:
             _write_ready(submission)
     for person, found in waiting.items():
         _write_disputes(person, found)

@@ -20,9 +20,7 @@ from allauth.mfa.totp.internal import auth as totp
 from allauth.mfa.utils import decrypt, encrypt
 from allauth.mfa.webauthn.internal import auth as webauthn
 from cryptography.exceptions import InvalidSignature
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 from django.contrib.auth.backends import BaseBackend
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -33,6 +31,7 @@ from django.http import HttpRequest
 from annotation import sign_ins
 from annotation.models import Person
 from annotation.models.people import lock_with_operators
+from annotation.sealing import make_cipher
 from annotation.workflow.passwords import record_account_change, revoke_tokens
 
 Type = Authenticator.Type
@@ -47,22 +46,14 @@ class MfaAdapter(DefaultMFAAdapter):
     """Hooks of django-allauth (setting MFA_ADAPTER): secrets are encrypted, so a copy of the database has no factor."""
 
     def encrypt(self, text: str) -> str:
-        return _cipher().encrypt(text.encode()).decode()
+        return make_cipher(SEALED_FOR).encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         """Return the text, or "" if no known secret key encrypted it: then no code is right."""
         try:
-            return _cipher().decrypt(encrypted_text.encode()).decode()
+            return make_cipher(SEALED_FOR).decrypt(encrypted_text.encode()).decode()
         except InvalidToken:
             return ""
-
-
-def _cipher() -> MultiFernet:
-    keys = [
-        HKDF(algorithm=SHA256(), length=32, salt=None, info=SEALED_FOR).derive(secret.encode())
-        for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    ]
-    return MultiFernet([Fernet(base64.urlsafe_b64encode(key)) for key in keys])
 
 
 class CodeBackend(BaseBackend):

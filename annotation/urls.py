@@ -20,6 +20,7 @@ from annotation.views import (
     redacting,
     second_factor,
     viewer,
+    webhooks,
 )
 
 
@@ -148,6 +149,15 @@ urlpatterns = [
     path("comments/<int:pk>/delete", discussion.delete_comment, name="delete-comment"),
     path("submissions/<int:pk>/settings", oversight.settings, name="submission-settings"),
     path("submissions/<int:pk>/configure", oversight.configure, name="configure"),
+    path("submissions/<int:pk>/webhooks", webhooks.of_submission, name="submission-webhooks"),
+    path("submissions/<int:pk>/webhooks/add", webhooks.add_to_submission, name="add-submission-webhook"),
+    path("webhooks/<uuid:pk>", webhooks.webhook, name="webhook"),
+    path("webhooks/<uuid:pk>/change", webhooks.change, name="change-webhook"),
+    path("webhooks/<uuid:pk>/switch", webhooks.switch, name="switch-webhook"),
+    path("webhooks/<uuid:pk>/rotate", webhooks.rotate, name="rotate-webhook"),
+    path("webhooks/<uuid:pk>/test", webhooks.test, name="test-webhook"),
+    path("webhooks/<uuid:pk>/delete", webhooks.delete, name="delete-webhook"),
+    path("webhooks/<uuid:pk>/deliveries/<uuid:delivery_pk>/replay", webhooks.replay, name="replay-webhook"),
     path("submissions/trajectories/<int:pk>", maintainer.trajectory, name="submission-trajectory"),
     path("submissions/trajectories/<int:pk>/reopen", maintainer.reopen_trajectory, name="reopen-trajectory"),
     path("submissions/trajectories/<int:pk>/offer-again", maintainer.offer_again, name="offer-again"),
@@ -169,6 +179,8 @@ urlpatterns = [
     path("benchmarks/<slug:slug>/restore", archiving.restore_benchmark, name="restore-benchmark"),
     path("benchmarks/<slug:slug>/labels", catalogue.import_labels, name="import-labels"),
     path("benchmarks/<slug:slug>/active-hours", hours.benchmark_hours, name="benchmark-hours"),
+    path("benchmarks/<slug:slug>/webhooks", webhooks.of_benchmark, name="benchmark-webhooks"),
+    path("benchmarks/<slug:slug>/webhooks/add", webhooks.add_to_benchmark, name="add-benchmark-webhook"),
     path("benchmarks/<slug:slug>/tasks/<str:external_id>", catalogue.task, name="task"),
     path("tasks/<int:pk>/key-points", catalogue.add_key_points, name="add-key-points"),
     path("key-points/<int:pk>/accept", catalogue.accept_key_point, name="accept-key-point"),

@@ -14,7 +14,17 @@ from typing import Any
 from django.db.models import Case, CharField, Count, F, Max, OuterRef, Q, QuerySet, Subquery, Sum, Value, When
 
 from annotation import clock
-from annotation.models import Adjudication, Assignment, ChainCheck, Label, StoreCheck, Trajectory, Upload
+from annotation.models import (
+    Adjudication,
+    Assignment,
+    ChainCheck,
+    Label,
+    StoreCheck,
+    Trajectory,
+    Upload,
+    Webhook,
+    WebhookDelivery,
+)
 from annotation.store_checks import find_last_finished
 from evaluations.models import Anchor, BundleUpload, Delivery
 from judges.models import JudgeRun, ModelCall
@@ -85,6 +95,17 @@ def count_runs() -> Counts:
         "waiting": Q(started_at=None),
     }
     return _count(JudgeRun.objects.order_by().annotate(group=_first_of(states, "running")), (*states, "running"))
+
+
+def count_webhooks() -> Counts:
+    """Return the number of webhooks by whether the last attempt to send a message to them failed.
+
+    Messages are not counted: their number tells of disputes.
+    """
+    sent = WebhookDelivery.objects.filter(webhook=OuterRef("pk"), attempted_at__isnull=False).order_by("-attempted_at")
+    states = {"off": Q(disabled_at__isnull=False), "failing": Q(last_error__gt="")}
+    rows = Webhook.objects.order_by().annotate(last_error=Subquery(sent.values("error")[:1]))
+    return _count(rows.annotate(group=_first_of(states, "working")), (*states, "working"))
 
 
 def sum_calls() -> tuple[Counts, float]:

@@ -113,6 +113,7 @@ CELERY_TASK_ROUTES = {
     "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
     # A slice of a judge run takes minutes, and people wait for a link to set a password.
     "annotation.jobs.send_messages": {"queue": "webverdict-mail"},
+    "annotation.jobs.send_webhooks": {"queue": "webverdict-mail"},
     "annotation.jobs.write_password_links": {"queue": "webverdict-mail"},
 }
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -146,6 +146,7 @@ def _collect_rows() -> list[Metric]:
             _gauge("trajectories", "Trajectories of open submissions.", ("state",), figures.count_trajectories()),
             _gauge("decisions", "Labels and adjudications.", ("kind", "submission"), figures.count_decisions()),
             _gauge("jobs", "Uploads, bundles and deliveries.", ("kind", "state"), figures.count_jobs()),
+            _gauge("webhooks", "Webhooks of maintainers.", ("state",), figures.count_webhooks()),
             _gauge("judge_runs", "Judge runs.", ("state",), figures.count_runs()),
             _gauge("judge_calls", "Stored calls of models.", ("cached",), calls),
             _gauge("judge_cost_dollars", "Cost of these calls in US dollars.", (), {(): cost}),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import django
 from django.conf import settings
@@ -18,7 +19,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from annotation import access, store_checks
-from annotation.models import Upload
+from annotation.models import Upload, WebhookDelivery
 from annotation.views.answers import Request, page
 from config import figures, services
 from config.celery import app
@@ -82,7 +83,7 @@ def load_periodic_jobs() -> list[tuple[str, JobOutcome]]:
 
 
 def find_failed_jobs() -> list[FailedJob]:
-    """Return the last uploads, bundles, deliveries and judge runs that failed, the newest first."""
+    """Return the last uploads, bundles, deliveries, judge runs and webhook messages that failed, the newest first."""
     found: list[FailedJob] = []
     uploads = Upload.objects.filter(figures.OWN_FAULT, finished_at__isnull=False).order_by("-finished_at")
     for upload in uploads[:MOST_FAILED]:
@@ -102,6 +103,10 @@ def find_failed_jobs() -> list[FailedJob]:
     for run in runs.order_by("-pk")[:MOST_FAILED]:
         at = run.called_at or run.started_at or run.created_at
         found.append(FailedJob(at, "judge run", str(run), run.stopped, reverse("judge-run", args=[run.pk])))
+    hooks = WebhookDelivery.objects.filter(~Q(error=""), attempted_at__isnull=False).select_related("webhook")
+    for sent in hooks.order_by("-attempted_at")[:MOST_FAILED]:
+        host = urlsplit(sent.webhook.url).hostname or ""
+        found.append(FailedJob(sent.attempted_at or sent.created_at, "webhook", host, sent.error, ""))
     return sorted(found, key=lambda job: job.at, reverse=True)[:MOST_FAILED]
 
 

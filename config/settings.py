@@ -286,7 +286,7 @@ SIGN_IN_LOG_DAYS = environment.number("SIGN_IN_LOG_DAYS", 90, least=1)
 #: Days from a sign-in until its session ends, even if it is in use. A change applies to a session at its next use.
 SESSION_DAYS = environment.number("SESSION_DAYS", 14, least=1)
 SESSION_COOKIE_AGE = SESSION_DAYS * 24 * 3600
-#: Days until a message to a person is deleted, at least 1.
+#: Days until a message to a person or a webhook is deleted, at least 1.
 MESSAGE_DAYS = environment.number("MESSAGE_DAYS", 180, least=1)
 #: Days from the last change until a draft is deleted. Drafts of reserved trajectories and open adjudications stay.
 #: 0: never.
@@ -356,6 +356,10 @@ DEFAULT_FROM_EMAIL = environment.text("DEFAULT_FROM_EMAIL") or f"WebVerdict <web
 backend = "smtp" if EMAIL_HOST else "dummy" if PRODUCTION else "console"
 EMAIL_BACKEND = f"django.core.mail.backends.{backend}.EmailBackend"
 
+#: Hosts (`hooks.example.org`) and networks (`10.1.0.0/16`) of your own, separated by commas, that webhooks may reach by
+#: plain HTTP, on any port, and at private addresses. All other webhooks need HTTPS and a public address.
+WEBHOOK_HOSTS = environment.words("WEBHOOK_HOSTS")
+
 # --- Jobs ----------------------------------------------------------------------------------------------------
 
 BROKER_FOLDER = DATA / "broker"
@@ -391,6 +395,7 @@ CELERY_BEAT_SCHEDULE: dict[str, Any] = {
     "submit-parked": {"task": "annotation.jobs.submit_parked", "schedule": 5.0, "options": {"expires": 5}},
     "return-leases": {"task": "annotation.jobs.return_leases", "schedule": 300.0},
     "resume-runs": {"task": "judges.jobs.resume_runs", "schedule": 15.0},
+    "queue-webhooks": {"task": "annotation.jobs.queue_webhooks", "schedule": 5.0, "options": {"expires": 5}},
     "write-messages": {"task": "annotation.jobs.write_messages", "schedule": 3600.0},
     "forget-messages": {"task": "annotation.jobs.forget_messages", "schedule": 86_400.0},
     "forget-drafts": {"task": "annotation.jobs.forget_drafts", "schedule": 86_400.0},

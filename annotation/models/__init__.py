@@ -37,4 +37,5 @@ from annotation.models.trajectories import (
     Upload,
     WorkerJob,
 )
+from annotation.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
 from annotation.models.working import Activity, Draft, KnownAnswer, Phrase, PracticeAnswer

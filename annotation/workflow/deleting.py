@@ -101,6 +101,7 @@ def _delete_rows(person: Person, submission: Submission) -> set[str]:
             raise Conflict(HAS_WORK) from recorded
         _delete_unused_screenshots(digests)
         row.uploads.all().delete()
+        row.webhooks.all().delete()
         StateSnapshot.objects.filter(submission=row).delete()
         row.archived_at = row.deleted_at = clock.now()
         row.import_report, row.digest = None, f"deleted {row.pk}"  # the same package may be imported again

@@ -33,6 +33,7 @@ from annotation.models import (
     Phrase,
     Question,
     SignIn,
+    Webhook,
 )
 from annotation.models.events import append
 from annotation.models.people import lock_with_operators, references, referring
@@ -190,6 +191,7 @@ def _forget_traces(person: Person) -> None:
     Phrase.objects.filter(person=person).delete()
     Message.objects.filter(person=person).delete()
     MailOptOut.objects.filter(person=person).delete()
+    Webhook.objects.filter(pk__in=[row.pk for row in Webhook.objects.select_for_update().filter(owner=person)]).delete()
     for field in references().values():
         if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
             _clear_file_names(referring(field, person))

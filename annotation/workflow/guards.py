@@ -13,7 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from annotation import clock, label_fields
+from annotation import clock, label_fields, outbox
 from annotation.completeness import Asked, missing
 from annotation.label_fields import ADJUDICATION_FIELDS, ATTEMPT_FIELDS, LABEL_FIELDS, LabelContent
 from annotation.models import (
@@ -275,7 +275,9 @@ def record_for(member: Membership, kind: str, trajectory: Trajectory | None, /, 
     if trajectory is not None:
         payload["task_id"] = trajectory.task.external_id
     append(member.submission, kind, actor=member.person, pseudonym=member.pseudonym, **payload)
+    outbox.write(member.submission, kind, payload, trajectory)
 
 
 def record(submission: Submission, member: Membership, kind: str, /, **payload: Any) -> None:
     append(submission, kind, actor=member.person, pseudonym=member.pseudonym, **payload)
+    outbox.write(submission, kind, payload)

@@ -17,6 +17,7 @@ from annotation.models import (
     Report,
     Trajectory,
     Upload,
+    WebhookDelivery,
 )
 from evaluations.models import Audit
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
@@ -73,6 +74,7 @@ def build_arguments(
         "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
         "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
         "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
+        "webhooks/<uuid:pk>": [{"pk": WebhookDelivery.objects.latest("created_at").webhook_id}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [
@@ -92,6 +94,7 @@ def build_arguments(
         "part": "labels",
         "uidb64": "MQ",
         "token": "set-password",
+        "delivery_pk": WebhookDelivery.objects.latest("created_at").pk,
         "object_id": "1",
         "id": "1",
         "app_label": "annotation",

@@ -25,6 +25,12 @@ ADMIN = {
     ("api-audit-sample", "POST"),
     ("api-auditors", "POST"),
     ("api-audit-decisions", "POST"),
+    ("api-webhooks", "POST"),
+    ("api-webhook", "PATCH"),
+    ("api-webhook", "DELETE"),
+    ("api-webhook-rotate", "POST"),
+    ("api-webhook-test", "POST"),
+    ("api-webhook-replay", "POST"),
 }
 
 

@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import ingest, screenshots, workflow
+from annotation import ingest, screenshots, webhooks, workflow
 from annotation.models import (
     ApiToken,
     Attachment,
@@ -144,6 +144,8 @@ def protocol(folder):
         finished_at=submission.created_at,
         submission=submission,
     )
+    webhook, _ = webhooks.create(people["mira"], submission, "https://hooks.example.org/", ["submission.frozen"])
+    webhooks.test(webhook)
     judge_elsewhere(submission, came_with=set_of_one)
     defining.define(None, name="strict", scorer="webjudge", model="some-model")
     defining.set_terms(None, endpoint="default", model="some-model", input_price=1, output_price=4)

@@ -14,6 +14,7 @@ from cryptography.x509.oid import NameOID
 from django.core import mail
 from django.utils.module_loading import import_string
 
+from annotation import webhooks
 from annotation.openid_connect import Exchange
 from config import s3
 from evaluations.anchoring import transports
@@ -93,6 +94,10 @@ def capture_page(address):
     fetch("https://public.example/", lambda host, port: ["93.184.215.14"], FetchLimits(), dial)
 
 
+def send_webhook(address):
+    webhooks.post(address, b"{}", {}, own=["localhost"])
+
+
 def send_mail(address):
     host, port = address.removeprefix("https://").split(":")
     mail.get_connection("django.core.mail.backends.smtp.EmailBackend", host=host, port=int(port), use_ssl=True).open()
@@ -103,7 +108,9 @@ def open_store(address):
     import_string(s3.BACKEND)(**options).exists("x")
 
 
-@pytest.mark.parametrize("ask", [fetch_from_provider, call_model, publish_anchor, capture_page, send_mail, open_store])
+@pytest.mark.parametrize(
+    "ask", [fetch_from_provider, call_model, publish_anchor, capture_page, send_webhook, send_mail, open_store]
+)
 def test_untrusted_certificate_is_refused_before_anything_is_sent(server, settings, ask):
     address, got = server
     with pytest.raises(Exception, match=r"(?i)certificate.verify.failed") as refused:

@@ -11,18 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from annotation.formats.printable import printable
-from judges.capturing.fetching import (
-    GONE,
-    CaptureError,
-    Dial,
-    Fetched,
-    FetchLimits,
-    Resolve,
-    TargetRefused,
-    fetch,
-    open_connection,
-    resolve_host,
-)
+from annotation.web_targets import Dial, Resolve, TargetRefused, open_connection, resolve_host
+from judges.capturing.fetching import GONE, CaptureError, Fetched, FetchLimits, fetch
 from judges.capturing.rendering import extract_text, take_screenshot
 from judges.scorers.rubric.pages import CacheFileSys
 from judges.scorers.rubric.pictures import PictureError

@@ -20,7 +20,8 @@ from lxml import etree, html
 from PIL import Image, ImageDraw
 
 from annotation.formats import scratch
-from judges.capturing.fetching import Dial, FetchLimits, Target, open_connection
+from annotation.web_targets import Dial, Target, open_connection
+from judges.capturing.fetching import FetchLimits
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTH, HEIGHT = 1100, 4000  # pixels of a screenshot; content below is cut off

@@ -16,8 +16,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from PIL import Image
 
+from annotation.web_targets import Target, TargetRefused
 from judges.capturing import Captured, capture
-from judges.capturing.fetching import CaptureError, FetchLimits, Target, TargetRefused, fetch
+from judges.capturing.fetching import CaptureError, FetchLimits, fetch
 from judges.capturing.rendering import Relay, extract_text, find_browser, open_relay, take_screenshot
 from judges.scorers.rubric.pages import CacheFileSys
 from judges.tests.resolving import PUBLIC, names

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from judges.capturing.fetching import TargetRefused, check_target, is_public
+from annotation.web_targets import TargetRefused, check_target, is_public
 from judges.tests.resolving import PUBLIC, names
 
 

@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet
 from django.urls import reverse
 
-from annotation import clock, mail
+from annotation import clock, mail, outbox
 from annotation.models import MessageKind
 from annotation.models.events import append, digest, instant
 from annotation.workflow.guards import lock_submission
@@ -221,6 +221,7 @@ def finish_run(run: int) -> bool:
         if not count_outcomes(run).items() <= said.items():  # failed items were retried and have ended since
             said = build_end_payload(row)
         append(row.submission, "judge_run_finished", **said)
+        outbox.write(row.submission, "judge_run_finished", said)
         _write_end(row, "finished")
     return True
 
