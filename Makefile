@@ -33,7 +33,7 @@ test-long:
 
 # Measures queries, times and memory, the desk in a browser and what it shows of known faults, coefficients over a
 # million labels, the pages of results, network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against
-# a fake endpoint; prints tables.
+# a fake endpoint, uploads over a connection that breaks; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
@@ -44,6 +44,7 @@ bench:
 	@$(PY) -m bench.pages
 	@$(PY) -m bench.har
 	@$(PY) -m bench.rows
+	@$(PY) -m bench.upload --size 300MB --cut 2
 	@$(PY) -m bench.evidence
 	@exec $(PY) -m bench.judge
 

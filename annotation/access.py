@@ -13,7 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.http import Http404
 
-from annotation import blinding, redactions
+from annotation import blinding, clock, redactions
 from annotation.models import (
     Adjudication,
     ApiToken,
@@ -30,6 +30,7 @@ from annotation.models import (
     Phrase,
     Question,
     Report,
+    ResumableUpload,
     Screenshot,
     Step,
     Submission,
@@ -145,6 +146,12 @@ def upload_for(person: Person, pk: Any) -> Upload:
     return _find(uploads.filter(pk=pk).filter(Q() if person.is_superuser else Q(uploaded_by=person)), "No such upload.")
 
 
+def resumable_upload_for(person: Person, pk: Any) -> ResumableUpload:
+    """Return an upload in parts that has not expired, for the person who started it."""
+    own = ResumableUpload.objects.filter(uploaded_by=person, expires_at__gt=clock.now()).select_related("benchmark")
+    return _find(own.filter(pk=pk), "No such upload, or it has expired. Start again.")
+
+
 def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajectory:
     """Return a trajectory for a member with one of ``roles``.
 
@@ -152,13 +159,9 @@ def trajectory_for(person: Person, pk: int, *roles: Membership.Role) -> Trajecto
     prepare a verdict outside an assignment. Earlier work counts, so that an expired lease does not block typing.
     """
     # In the same query, because every request for a screenshot or a step starts here.
-    trajectory: Any = (
-        Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
-        .defer("submission__import_report")
-        .annotate(mine=Exists(_worked_on_by(person).filter(pk=OuterRef("pk"))))
-        .filter(pk=pk)
-        .first()
-    )
+    rows = Trajectory.objects.select_related("submission__agent", "submission__benchmark", "task")
+    mine = Exists(_worked_on_by(person).filter(pk=OuterRef("pk")))
+    trajectory: Any = rows.defer("submission__import_report").annotate(mine=mine).filter(pk=pk).first()
     if trajectory is None:
         raise Http404("No such trajectory.")
     role = require(person, trajectory.submission, *roles)
@@ -252,9 +255,8 @@ def visible_trajectory_for(person: Person, pk: int) -> Trajectory:
 def opened_memberships_of(person: Person) -> QuerySet[Any]:
     """Return the person's memberships as a reviewer in submissions whose results are open to their members."""
     roles = (Role.ANNOTATOR, Role.ADJUDICATOR)
-    return memberships_of(person).filter(
-        role__in=roles, submission__opened_at__isnull=False, submission__practice=False
-    )
+    shown = Q(submission__opened_at__isnull=False, submission__practice=False)
+    return memberships_of(person).filter(shown, role__in=roles)
 
 
 def readable_trajectory_for(person: Person, pk: int) -> Trajectory:

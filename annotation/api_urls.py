@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from annotation.api import account, catalogue, hours, submissions, webhooks
+from annotation.api import account, catalogue, hours, resumable, submissions, webhooks
 
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path("benchmarks/<slug:slug>/active-hours", hours.BenchmarkHours.as_view(), name="api-benchmark-hours"),
     path("uploads", catalogue.Uploads.as_view(), name="api-uploads"),
     path("uploads/<uuid:pk>", catalogue.UploadStatus.as_view(), name="api-upload"),
+    path("uploads/resumable", resumable.ResumableUploads.as_view(), name="api-resumable-uploads"),
+    path("uploads/resumable/<uuid:pk>", resumable.ResumableUploadParts.as_view(), name="api-resumable-upload"),
     path("submissions", submissions.Submissions.as_view(), name="api-submissions"),
     path("submissions/<int:pk>", submissions.SubmissionDetail.as_view(), name="api-submission"),
     path("submissions/<int:pk>/progress", submissions.Progress.as_view(), name="api-progress"),

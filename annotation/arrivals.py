@@ -20,7 +20,7 @@ from django.core.files.storage import default_storage
 from django.db import Error, InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 
-from annotation import clock, ingest, screenshots
+from annotation import clock, ingest, screenshots, upload_parts
 from annotation.formats import scratch
 from annotation.formats.printable import file_name
 from annotation.models import Arrival, WorkerJob
@@ -156,7 +156,8 @@ def finish(job: WorkerJob, **outcome: Any) -> None:
 
 @contextmanager
 def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
-    """Yield a local path, named like the uploaded file, with that suffix: a link to the stored file, or else a copy.
+    """Yield a local path, named like the uploaded file, with that suffix: a link to the stored file, or else a copy,
+    into which parts are joined.
 
     A log is matched with its task by the name of its file.
     """
@@ -168,8 +169,8 @@ def open_as_file(arrival: Arrival, suffix: str) -> Iterator[Path]:
         if path is not None and path.is_file():
             named.symlink_to(path)
         else:
-            with default_storage.open(arrival.stored_as) as source, named.open("wb") as target:
-                target.writelines(source.chunks())
+            with named.open("wb") as target:
+                upload_parts.copy(arrival.stored_as, target)
         yield named
 
 
@@ -215,7 +216,7 @@ def _send_heartbeats(job: WorkerJob) -> Iterator[None]:
 def delete_file(name: str) -> None:
     # A file that cannot be deleted now is deleted by `delete_unneeded_files` a day later.
     try:
-        default_storage.delete(name)
+        upload_parts.delete(name)
     except screenshots.STORE_ERRORS as error:
         logger.warning("The file %s could not be deleted: %s", name, error)
 

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Q
 
-from annotation import arrivals, clock, screenshots
+from annotation import arrivals, clock, screenshots, upload_parts
 from annotation.models import Upload
 
 
@@ -35,7 +34,7 @@ def find_expiry(upload: Upload) -> datetime | None:
 def _has_file(upload: Upload) -> bool:
     """Return whether the package is stored: earlier versions deleted it after the check, and left its name."""
     try:
-        return default_storage.exists(upload.stored_as)
+        return upload_parts.exists(upload.stored_as)
     except screenshots.STORE_ERRORS:
         return True  # unknown: the import will tell
 

@@ -388,6 +388,14 @@ class UploadForm(forms.Form):
         return given
 
 
+class UploadInPartsForm(UploadForm):
+    """The same, before the package arrives: its name and size in place of the file."""
+
+    package = None  # type: ignore[assignment]
+    file_name = forms.CharField(max_length=255)
+    length = forms.IntegerField(min_value=1)
+
+
 class TasksForm(forms.Form):
     name = forms.CharField(
         label="Benchmark", max_length=64, help_text="If the benchmark exists, the tasks are added to it."

@@ -26,6 +26,7 @@ from annotation import (
     outbox,
     parked,
     reminders,
+    resumable,
     screenshots,
     sign_ins,
     store_checks,
@@ -126,6 +127,7 @@ def resume_uploads() -> None:
     for pk in arrivals.find_waiting(Upload):
         import_upload.delay(pk)
     checked_uploads.forget_expired()
+    resumable.forget_expired()
 
 
 @shared_task
@@ -146,6 +148,7 @@ def prune_images() -> None:
         screenshots.prune(timedelta(days=1))
     finally:
         arrivals.delete_unneeded_files(Upload, Q(dry_run=True))  # checks that `forget_expired` has not ended
+        resumable.delete_unneeded_parts()
 
 
 @shared_task

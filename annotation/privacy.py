@@ -35,6 +35,7 @@ from annotation.models import (
     Release,
     Reopening,
     Report,
+    ResumableUpload,
     Submission,
     Upload,
     Webhook,
@@ -77,6 +78,7 @@ SAID_HERE = frozenset(
         "annotation.Reopening.reopened_by",
         "annotation.Report.reporter",
         "annotation.Report.settled_by",
+        "annotation.ResumableUpload.uploaded_by",
         "annotation.Upload.uploaded_by",
         "annotation.Webhook.owner",  # whose column `sealed` has the secret
         "mfa.Authenticator.user",  # whose column `data` has secrets
@@ -146,6 +148,10 @@ def data_of(person: Person) -> dict[str, Any]:
             Webhook.objects.filter(owner=person).order_by("created_at", "pk"),
             *("submission", "url", "events", "created_at", "disabled_at", "reason"),
             benchmark="benchmark__slug",
+        ),
+        "resumable_uploads": _rows(
+            ResumableUpload.objects.filter(uploaded_by=person).order_by("pk"),
+            *("agent_name", "file_name", "length", "offset", "created_at", "expires_at"),
         ),
         "elsewhere": _elsewhere(person),
         "administration": _administration(person),

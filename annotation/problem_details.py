@@ -17,6 +17,7 @@ from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 
 MEDIA_TYPE = "application/problem+json"
+CHECKSUM_DIFFERS = 460  # of the protocol tus
 
 
 class Refused(Exception):
@@ -78,7 +79,8 @@ def _detail(error: Exception, data: Any) -> tuple[str, list[dict[str, str]]]:
 
 
 def problem(code: int, detail: str, errors: list[dict[str, str]] | None = None) -> Response:
-    body: dict[str, Any] = {"type": "about:blank", "title": HTTPStatus(code).phrase, "status": code, "detail": detail}
+    title = "Checksum Mismatch" if code == CHECKSUM_DIFFERS else HTTPStatus(code).phrase
+    body: dict[str, Any] = {"type": "about:blank", "title": title, "status": code, "detail": detail}
     if errors:
         body["errors"] = errors
     return Response(body, status=code, content_type=MEDIA_TYPE)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.db.models import Exists, OuterRef, QuerySet, Sum
+from django.db.models import Exists, F, OuterRef, QuerySet, Sum
 from django.template.defaultfilters import filesizeformat
 
-from annotation.models import Attachment, Benchmark, Screenshot, Step
+from annotation import clock
+from annotation.models import Attachment, Benchmark, ResumableUpload, Screenshot, Step
 from annotation.records import Problem
 
 AT_ONCE = 500  # digests in one query
@@ -15,26 +16,34 @@ ASK = "Ask the operator of this instance for a higher quota."
 
 
 def count_bytes(benchmark: Benchmark) -> int:
-    """Return the size of the stored screenshots and files of a benchmark; a file that is used twice counts once."""
+    """Return the size of what is stored for a benchmark; a file that is used twice counts once.
+
+    These are the screenshots and files of its submissions, and what has arrived of unfinished uploads.
+    """
     shots, files = _find_screenshots(benchmark), _find_files(benchmark)
     used = shots.aggregate(size=Sum("size"))["size"] or 0
     others = files.exclude(sha256__in=shots.values("sha256")).order_by().values("sha256", "size").distinct()
-    return used + sum(size for _, size in others.values_list("sha256", "size").iterator())
+    used += sum(size for _, size in others.values_list("sha256", "size").iterator())
+    arriving = ResumableUpload.objects.filter(benchmark=benchmark, offset__lt=F("length"), expires_at__gt=clock.now())
+    return used + (arriving.aggregate(size=Sum("offset"))["size"] or 0)
 
 
 def find_excess(benchmark: Benchmark, sizes: Mapping[str, int]) -> Problem | None:
     """Return a problem if these files (size by SHA-256) do not fit into the quota of bytes beside the stored ones."""
-    quota = benchmark.quota_bytes
-    if quota is None:
+    if benchmark.quota_bytes is None:
         return None
     digests, known = list(sizes), set[str]()
     for start in range(0, len(digests), AT_ONCE):
         some = digests[start : start + AT_ONCE]
         for stored in (_find_screenshots(benchmark), _find_files(benchmark)):
             known |= set(stored.filter(sha256__in=some).values_list("sha256", flat=True))
-    used = count_bytes(benchmark)
-    added = sum(size for sha256, size in sizes.items() if sha256 not in known)
-    if not added or used + added <= quota:
+    return find_excess_of(benchmark, sum(size for sha256, size in sizes.items() if sha256 not in known))
+
+
+def find_excess_of(benchmark: Benchmark, added: int) -> Problem | None:
+    """Return a problem if so many further bytes do not fit into the quota."""
+    quota = benchmark.quota_bytes
+    if quota is None or not added or (used := count_bytes(benchmark)) + added <= quota:
         return None
     message = (
         f"The benchmark {benchmark} may store {_format(quota)}. It stores {_format(used)}, and this package adds "

@@ -116,6 +116,7 @@ urlpatterns = [
     path("submissions", maintainer.submissions, name="submissions"),
     path("submissions/upload", catalogue.upload_form, name="upload"),
     path("submissions/upload/package", catalogue.upload, name="upload-package"),
+    path("submissions/upload/start", catalogue.start_upload, name="start-upload"),
     path("uploads/<uuid:pk>", catalogue.upload_status, name="upload-status"),
     path("uploads/<uuid:pk>/preview/<int:step>", catalogue.preview_picture, name="upload-preview"),
     path("uploads/<uuid:pk>/import", catalogue.import_checked, name="import-checked"),

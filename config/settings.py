@@ -232,11 +232,9 @@ if S3_BUCKET and find_spec("storages"):
 #: The largest submission or evidence bundle that pages and the API accept, in bytes (default: 4 GiB). Task files can
 #: have 1/16 of it. A proxy in front must accept as much.
 WEBVERDICT_MAX_UPLOAD_BYTES = environment.number("WEBVERDICT_MAX_UPLOAD_BYTES", 4 * 1024**3)
+#: The largest package that arrives in parts, in bytes (default: 32 GiB). It also needs twice its size on the disk.
+MAX_RESUMABLE_BYTES = environment.number("MAX_RESUMABLE_BYTES", 32 * 1024**3)
 FILE_UPLOAD_TEMP_DIR = scratch.ProcessFolder()
-FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700
-FILE_UPLOAD_MAX_MEMORY_SIZE = 2_621_440  # bytes; anything larger streams to a temporary file
-DATA_UPLOAD_MAX_MEMORY_SIZE = 5 * 1024**2  # bytes of a request without its files
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 
 #: Reading limit of `check_store` and of the weekly check of stored files, in bytes per second. 0: no limit.
 STORE_CHECK_BYTES_PER_SECOND = environment.number("STORE_CHECK_BYTES_PER_SECOND", 50_000_000)
@@ -296,6 +294,8 @@ DRAFT_DAYS = environment.number("DRAFT_DAYS", 0)
 UPLOAD_DAYS = environment.number("UPLOAD_DAYS", 0)
 #: Hours until a package that was only checked is deleted, at least 1.
 CHECKED_PACKAGE_HOURS = environment.number("CHECKED_PACKAGE_HOURS", 24, least=1)
+#: Hours after its last part until an unfinished upload is deleted, at least 1.
+UNFINISHED_UPLOAD_HOURS = environment.number("UNFINISHED_UPLOAD_HOURS", 48, least=1)
 
 # --- Security ------------------------------------------------------------------------------------------------
 

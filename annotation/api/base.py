@@ -110,12 +110,14 @@ class View(GenericAPIView):
     schema = ProblemSchema()
     pagination_class = Pages
     filters: type[serializers.Serializer] | None = None
+    streams_body = False
 
     def initial(self, request: rest_request.Request, *args: Any, **kwargs: Any) -> None:
         """Reject a large body that would be in memory as a whole; the files of a form are written to disk."""
         super().initial(request, *args, **kwargs)
         length = int(request.META.get("CONTENT_LENGTH") or 0)
-        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not str(request.content_type).startswith("multipart/"):
+        is_streamed = self.streams_body or str(request.content_type).startswith("multipart/")
+        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE and not is_streamed:
             raise RequestDataTooBig
 
     def finalize_response(self, *args: Any, **kwargs: Any) -> Any:

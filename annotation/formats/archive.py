@@ -50,7 +50,7 @@ class Limits:
     """
 
     entries: int = 100_000
-    total_bytes: int = 8192 * MIB
+    total_bytes: int = 32 * 1024 * MIB
     member_bytes: int = 512 * MIB
     ratio: int = 200
     ratio_from: int = 16 * MIB

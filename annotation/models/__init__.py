@@ -29,12 +29,14 @@ from annotation.models.trajectories import (
     Attachment,
     PictureChange,
     Redaction,
+    ResumableUpload,
     Screenshot,
     Step,
     StoreCheck,
     Submission,
     Trajectory,
     Upload,
+    UploadPart,
     WorkerJob,
 )
 from annotation.models.webhooks import Webhook, WebhookDelivery, WebhookEvent

@@ -378,13 +378,8 @@ class Arrival(WorkerJob):
         return self.file_name
 
 
-class Upload(Arrival):
-    """A package uploaded through the page or the API, and its report after it was read.
-
-    ``preview`` is the first trajectory of a check; see `annotation.previews`.
-    """
-
-    thing, command, folder, repeat = "package", "import_submission", "uploads", "Upload the package again."
+class PackageOptions(models.Model):
+    """What the sender of a package chooses for its import."""
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="+")
     agent_name = models.CharField(max_length=200)
@@ -393,7 +388,81 @@ class Upload(Arrival):
     protocol_version = models.PositiveSmallIntegerField(default=1, db_default=1)
     process_labels = models.BooleanField(default=False, db_default=False)
     create_tasks = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        abstract = True
+
+
+class Upload(Arrival, PackageOptions):
+    """A package uploaded through the page or the API, and its report after it was read.
+
+    ``preview`` is the first trajectory of a check; see `annotation.previews`. The package is stored as one file, or in
+    parts; see `ResumableUpload`.
+    """
+
+    thing, command, folder, repeat = "package", "import_submission", "uploads", "Upload the package again."
+
     preview = models.JSONField(null=True, blank=True)
     report = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True)
     submission = models.ForeignKey(Submission, on_delete=models.SET_NULL, null=True, blank=True, related_name="uploads")
+
+    @classmethod
+    def stored_names(cls) -> Iterable[str]:
+        whole = cls.objects.exclude(stored_as="").exclude(stored_as__startswith=ResumableUpload.folder)
+        yield from whole.values_list("stored_as", flat=True)
+        yield from (part.stored_as for part in UploadPart.objects.iterator())
+
+
+class ResumableUpload(PackageOptions):
+    """A package that arrives in parts: ``offset`` of ``length`` bytes so far. See `annotation.resumable`.
+
+    With its last byte it becomes the `Upload` of the same key. The row stays until ``expires_at`` to answer a client
+    that missed the last response. ``metadata`` is the header of the client, which gets it back.
+    """
+
+    folder = "upload-parts"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    created_at = CreatedAtField()
+    expires_at = models.DateTimeField()
+    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    file_name = models.CharField(max_length=255)
+    metadata = models.TextField(blank=True)
+    length = models.PositiveBigIntegerField()
+    offset = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [models.CheckConstraint(condition=Q(offset__lte=F("length")), name="no_more_bytes_than_length")]
+
+    @property
+    def stored_as(self) -> str:
+        """Return the folder of its parts in the store."""
+        return f"{self.folder}/{self.pk}"
+
+    def __str__(self) -> str:
+        return f"{self.offset} of {self.length} bytes of {self.file_name}"
+
+
+class UploadPart(models.Model):
+    """The bytes of one request, from ``start``; ``name`` is its file in the folder of the upload.
+
+    Two requests for the same bytes write different files, of which one is counted.
+    """
+
+    upload = models.ForeignKey(ResumableUpload, on_delete=models.CASCADE, related_name="parts")
+    start = models.PositiveBigIntegerField()
+    size = models.PositiveBigIntegerField()
+    name = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["start"]
+        constraints = [models.UniqueConstraint(fields=["upload", "start"], name="part_once_per_start")]
+
+    @property
+    def stored_as(self) -> str:
+        return f"{ResumableUpload.folder}/{self.upload_id}/{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes from {self.start}"

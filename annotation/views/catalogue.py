@@ -10,14 +10,16 @@ from django.contrib import messages
 from django.db.models import Count, Max, OuterRef, Q, Subquery
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.text import slugify
 
-from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, parked
+from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, parked, resumable
 from annotation.formats.printable import counted
 from annotation.formats.spreadsheets import csv_text, file_name
-from annotation.forms import HoursForm, KeyPointsForm, LabelsForm, TasksForm, UploadForm
+from annotation.forms import HoursForm, KeyPointsForm, LabelsForm, TasksForm, UploadForm, UploadInPartsForm
 from annotation.ingest import ImportStopped
-from annotation.models import Benchmark, ImportedLabel, Label, Submission, Task, Upload
+from annotation.models import Benchmark, ImportedLabel, Label, ResumableUpload, Submission, Task, Upload
+from annotation.problem_details import Refused
 from annotation.records import ImportReport
 from annotation.views.answers import Request, act, filter_archived, page, paginate
 
@@ -179,6 +181,7 @@ def _task(request: Request, found: Task, form: KeyPointsForm, status: int = 200)
 
 
 PLACES_SHOWN = 50  # folders of a cause on one page
+OPTIONS = ("agent_name", "keep_valid", "dry_run", "protocol_version", "process_labels", "create_tasks")
 
 
 @page
@@ -196,8 +199,7 @@ def upload(request: Request) -> HttpResponse:
     benchmark = _find_benchmark(form)
     if benchmark is None:
         return _form(request, form, 400)
-    names = ("agent_name", "keep_valid", "dry_run", "protocol_version", "process_labels", "create_tasks")
-    given = {name: form.cleaned_data[name] for name in names}
+    given = {name: form.cleaned_data[name] for name in OPTIONS}
     made = Upload(uploaded_by=request.user, benchmark=benchmark, **given)
     try:
         arrivals.receive(made, form.cleaned_data["package"], jobs.import_upload.delay)
@@ -207,6 +209,34 @@ def upload(request: Request) -> HttpResponse:
         answer["Retry-After"] = str(error.outage.retry_after)
         return answer
     return redirect("upload-status", made.pk)
+
+
+@act
+def start_upload(request: Request) -> HttpResponse:
+    """Start an upload in parts; the script of the page sends the form without the package, and then the parts."""
+    access.require_creator(request.user)
+    form = UploadInPartsForm(request.POST, request.FILES)
+    benchmark = _find_benchmark(form) if form.is_valid() else None
+    if benchmark is None:
+        return _list_errors(form, 400)
+    given = {name: form.cleaned_data[name] for name in (*OPTIONS, "file_name", "length")}
+    made = ResumableUpload(uploaded_by=request.user, benchmark=benchmark, **given)
+    try:
+        resumable.create(made)
+    except Refused as refused:
+        form.add_error(None, str(refused))
+        return _list_errors(form, refused.code)
+    addresses = {"address": reverse("api-resumable-upload", args=[made.pk])}
+    return JsonResponse(addresses | {"report": reverse("upload-status", args=[made.pk])}, status=201)
+
+
+def _list_errors(form: UploadInPartsForm, status: int) -> HttpResponse:
+    listed: list[dict[str, str]] = []
+    for name, messages_of_field in form.errors.items():
+        field = form[name] if name in form.fields else None
+        place = {"field": field.id_for_label, "label": str(field.label)} if field else {"field": "", "label": ""}
+        listed += [place | {"message": str(message)} for message in messages_of_field]
+    return JsonResponse({"errors": listed}, status=status)
 
 
 def _find_benchmark(form: UploadForm) -> Benchmark | None:

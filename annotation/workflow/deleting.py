@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, ProtectedError
+from django.db.models import Exists, F, OuterRef, ProtectedError
 
 from annotation import access, clock, file_cleanup, screenshots
 from annotation.models import (
@@ -20,6 +20,7 @@ from annotation.models import (
     Membership,
     Person,
     PracticeAnswer,
+    ResumableUpload,
     Screenshot,
     StateSnapshot,
     Step,
@@ -70,10 +71,13 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
         row = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if row.submissions.exists():
             raise Conflict("A benchmark with submissions, even deleted ones, cannot be deleted. Archive it instead.")
-        if Upload.objects.filter(benchmark=row, finished_at=None).exists():
+        arriving = ResumableUpload.objects.filter(benchmark=row)
+        unfinished = arriving.filter(offset__lt=F("length"), expires_at__gt=clock.now())
+        if Upload.objects.filter(benchmark=row, finished_at=None).exists() or unfinished.exists():
             raise Conflict("An upload to this benchmark has not ended. Try again when it has ended.")
         try:
             Upload.objects.filter(benchmark=row).delete()
+            arriving.delete()
             row.imported_labels.all().delete()
             record_benchmark(person, row, "benchmark_deleted", tasks=row.tasks.count())
             row.tasks.all().delete()

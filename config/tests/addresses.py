@@ -75,6 +75,7 @@ def build_arguments(
         "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
         "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "webhooks/<uuid:pk>": [{"pk": WebhookDelivery.objects.latest("created_at").webhook_id}],
+        "uploads/resumable/<uuid:pk>": [{"pk": "00000000-0000-4000-8000-000000000000"}],  # nobody else's is shown
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [

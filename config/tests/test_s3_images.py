@@ -14,9 +14,10 @@ from django.utils import timezone
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from annotation import ingest, jobs, screenshots
+from annotation import checked_uploads, ingest, jobs, screenshots
 from annotation.models import Agent, ApiToken, Benchmark, Screenshot, Submission, Trajectory, Upload
 from annotation.tests import testing
+from annotation.tests.tus import Tus
 from config import s3
 from config.tests.test_settings import setting
 
@@ -170,3 +171,20 @@ def test_a_package_that_cannot_be_stored_is_refused_in_words(bucket, server, cli
     assert page["Retry-After"] == answer["Retry-After"] == "10"
     assert not Upload.objects.exists()
     assert Benchmark.objects.get() == shops
+
+
+def test_package_in_parts_is_read_from_the_bucket_and_removed(bucket, package, tmp_path):
+    zipped = Path(shutil.make_archive(str(tmp_path / "zipped"), "zip", package)).read_bytes()
+    testing.benchmark(2)
+    tus = Tus(testing.person("mira", is_staff=True))
+    tus.start(len(zipped), dry_run="true")
+    tus.send(0, zipped[:1000])
+    tus.send(0, zipped[:1000])  # after a lost answer
+    tus.send(1000, zipped[1000:])
+    upload = Upload.objects.get()
+    assert len(bucket.listdir(upload.stored_as)[1]) == 2
+    jobs.import_upload(str(upload.pk))
+    assert checked_uploads.start_import(Upload.objects.get(), str)
+    jobs.import_upload(str(upload.pk))
+    assert Submission.objects.get().trajectories.count() == 2
+    assert bucket.listdir(upload.stored_as)[1] == []
