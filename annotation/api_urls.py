@@ -2,7 +2,23 @@
 
 from django.urls import path
 
-from annotation.api import account, catalogue, hours, resumable, submissions, webhooks
+from annotation.api import (
+    account,
+    adjudicating,
+    annotating,
+    benchmarks,
+    catalogue,
+    desks,
+    discussing,
+    hours,
+    joining,
+    maintaining,
+    people,
+    practising,
+    resumable,
+    submissions,
+    webhooks,
+)
 
 urlpatterns = [
     path("benchmarks", catalogue.Benchmarks.as_view(), name="api-benchmarks"),
@@ -33,9 +49,83 @@ urlpatterns = [
     path(
         "webhooks/<uuid:pk>/deliveries/<uuid:delivery_pk>/replay", webhooks.Replay.as_view(), name="api-webhook-replay"
     ),
+    path("join", joining.Join.as_view(), name="api-join"),
     path("tokens", account.Tokens.as_view(), name="api-tokens"),
     path("tokens/<int:pk>", account.TokenRevocation.as_view(), name="api-token"),
     path("account/data", account.OwnData.as_view(), name="api-account-data"),
     path("my/active-hours", hours.OwnHours.as_view(), name="api-my-hours"),
     path("my/labels", account.OwnLabels.as_view(), name="api-my-labels"),
+    path("benchmarks/<slug:slug>", benchmarks.BenchmarkDetail.as_view(), name="api-benchmark"),
+    path("benchmarks/<slug:slug>/archive", benchmarks.BenchmarkArchive.as_view(), name="api-archive-benchmark"),
+    path("benchmarks/<slug:slug>/restore", benchmarks.BenchmarkRestore.as_view(), name="api-restore-benchmark"),
+    path(
+        "benchmarks/<slug:slug>/tasks/<str:external_id>/key-points",
+        benchmarks.KeyPoints.as_view(),
+        name="api-key-points",
+    ),
+    path("key-points/<int:pk>/accept", benchmarks.KeyPointAccept.as_view(), name="api-accept-key-point"),
+    path("key-points/<int:pk>/retire", benchmarks.KeyPointRetire.as_view(), name="api-retire-key-point"),
+    path("uploads/<uuid:pk>/import", benchmarks.CheckedUpload.as_view(), name="api-import-checked"),
+    path("people/invitations", people.PeopleFile.as_view(), name="api-invite-people"),
+    path("people/invitations/links", people.InvitationLinks.as_view(), name="api-invitation-links"),
+    path("submissions/<int:pk>/invitations", people.Invitations.as_view(), name="api-invitations"),
+    path("submissions/<int:pk>/reminders", people.Reminders.as_view(), name="api-reminders"),
+    path(
+        "submissions/<int:pk>/members/<str:pseudonym>/invitation", people.InviteAgain.as_view(), name="api-invite-again"
+    ),
+    path("submissions/<int:pk>/members/<str:pseudonym>/deactivate", people.Deactivate.as_view(), name="api-deactivate"),
+    path("submissions/<int:pk>/members/<str:pseudonym>/reactivate", people.Reactivate.as_view(), name="api-reactivate"),
+    path("submissions/<int:pk>/settings", maintaining.Settings.as_view(), name="api-settings"),
+    path("submissions/<int:pk>/freeze", maintaining.Freeze.as_view(), name="api-freeze"),
+    path("submissions/<int:pk>/open-results", maintaining.OpenResults.as_view(), name="api-open-results"),
+    path("submissions/<int:pk>/reopen", maintaining.Reopen.as_view(), name="api-reopen"),
+    path("submissions/<int:pk>/archive", maintaining.Archive.as_view(), name="api-archive"),
+    path("submissions/<int:pk>/restore", maintaining.Restore.as_view(), name="api-restore"),
+    path("submissions/<int:pk>/events", maintaining.Events.as_view(), name="api-events"),
+    path("submissions/<int:pk>/quality", maintaining.Quality.as_view(), name="api-quality"),
+    path("submissions/<int:pk>/open-reports", maintaining.OpenReports.as_view(), name="api-open-reports"),
+    path("submissions/<int:pk>/gold", practising.Gold.as_view(), name="api-gold"),
+    path("submissions/<int:pk>/questions", discussing.Questions.as_view(), name="api-questions"),
+    path("submissions/<int:pk>/draws", adjudicating.Draws.as_view(), name="api-draws"),
+    path("submissions/<int:pk>/next", annotating.NextTrajectory.as_view(), name="api-next"),
+    path("submissions/<int:pk>/practice", practising.Practice.as_view(), name="api-practice"),
+    path("submissions/<int:pk>/practice/<int:item>", practising.PracticeItem.as_view(), name="api-practice-item"),
+    path(
+        "submissions/<int:pk>/adjudication-queue",
+        adjudicating.AdjudicationQueue.as_view(),
+        name="api-adjudication-queue",
+    ),
+    path(
+        "submissions/<int:pk>/adjudication-queue/next",
+        adjudicating.NextAdjudication.as_view(),
+        name="api-next-adjudication",
+    ),
+    path("reports/<int:pk>/settle", maintaining.SettleReport.as_view(), name="api-settle-report"),
+    path("questions/<int:pk>/answer", discussing.QuestionAnswer.as_view(), name="api-answer-question"),
+    path("comments/<int:pk>", discussing.CommentDetail.as_view(), name="api-comment"),
+    path("my/work", annotating.Work.as_view(), name="api-my-work"),
+    path("trajectories/<int:pk>/desk", annotating.Assigned.as_view(), name="api-desk"),
+    path("trajectories/<int:pk>/label", annotating.OwnLabel.as_view(), name="api-label"),
+    path("trajectories/<int:pk>/label/revisions", annotating.Revisions.as_view(), name="api-revisions"),
+    path("trajectories/<int:pk>/decline", annotating.Release.as_view(), name="api-decline"),
+    path("trajectories/<int:pk>/put-off", annotating.PutOff.as_view(), name="api-put-off"),
+    path("trajectories/<int:pk>/hold", annotating.Hold.as_view(), name="api-hold"),
+    path("trajectories/<int:pk>/flag", annotating.Flags.as_view(), name="api-flag"),
+    path("trajectories/<int:pk>/reports", annotating.OwnReports.as_view(), name="api-report"),
+    path("trajectories/<int:pk>/key-points", annotating.Proposals.as_view(), name="api-propose-key-point"),
+    path("trajectories/<int:pk>/comments", discussing.Comments.as_view(), name="api-comments"),
+    path(
+        "trajectories/<int:pk>/steps/<int:step>/<rendition:kind>", desks.ScreenshotFile.as_view(), name="api-screenshot"
+    ),
+    path("trajectories/<int:pk>/attachments/<int:attachment>", desks.AttachmentFile.as_view(), name="api-attachment"),
+    path("trajectories/<int:pk>/adjudication", adjudicating.AdjudicationDetail.as_view(), name="api-adjudication"),
+    path("trajectories/<int:pk>/adjudication/decision", adjudicating.Decision.as_view(), name="api-decide"),
+    path("trajectories/<int:pk>/adjudication/leave", adjudicating.Leave.as_view(), name="api-leave"),
+    path("trajectories/<int:pk>/adjudication/put-off", adjudicating.PutOff.as_view(), name="api-put-off-adjudication"),
+    path(
+        "trajectories/<int:pk>/adjudication/flag-answers", adjudicating.FlagAnswers.as_view(), name="api-answer-flags"
+    ),
+    path("trajectories/<int:pk>/reopen", maintaining.ReopenTrajectory.as_view(), name="api-reopen-trajectory"),
+    path("trajectories/<int:pk>/offer-again", maintaining.OfferAgain.as_view(), name="api-offer-again"),
+    path("trajectories/<int:pk>/known-answer", practising.KnownAnswerDetail.as_view(), name="api-known-answer"),
 ]

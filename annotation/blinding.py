@@ -1,12 +1,13 @@
 """Blinding of audit samples: people who label a sample must not see the labels that it is compared with.
 
 This covers all submissions of the same review or with the same trajectories. `annotation.access` checks it before
-every other right.
+every other right. Before the freeze, notes in events are hidden too.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -93,3 +94,13 @@ def has_taken_part(person: Person, submission: Submission) -> bool:
     """
     parts = Membership.objects.filter(person=person, submission__in=find_alike(submission).values("pk"))
     return person.is_superuser or parts.exclude(submission__sample_of=submission.pk).exists()
+
+
+# Parts of an event that maintainers may not read before the freeze: an annotator's note can reveal a label.
+HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
+
+
+def visible_payload(event: Event, submission: Submission) -> dict[str, Any]:
+    """Return what readers of a submission may read of an event."""
+    hidden = HIDDEN_BEFORE_FREEZE if submission.frozen_at is None and not submission.audited else frozenset[str]()
+    return {name: value for name, value in event.payload.items() if name not in hidden}

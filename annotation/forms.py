@@ -466,10 +466,6 @@ class InvitationForm(forms.Form):
             raise ValidationError("An account with this name exists; add that person instead.")
         return str(name)
 
-    def invite(self) -> Person:
-        """Create an account with an unusable password, and return it."""
-        return Person.objects.create_user(self.cleaned_data["username"], self.cleaned_data["email"])
-
 
 class MatrixForm(forms.Form):
     """Filters of the maintainer's matrix, from the address; invalid values are ignored."""

@@ -192,7 +192,12 @@ def find_invited(actor: Person, people: Iterable[int]) -> QuerySet[Person]:
     return found.exclude(pk__in=joined)
 
 
+def create_links(actor: Person, people: Iterable[Person], site: str) -> list[tuple[Person, str]]:
+    """Return each person with a link, which works once, for PASSWORD_RESET_TIMEOUT."""
+    return [(each, site + passwords.create_link_path(actor, each)) for each in people]
+
+
 def write_links(actor: Person, people: Iterable[Person], site: str) -> str:
-    """Return CSV with a link for each person, which works once, for PASSWORD_RESET_TIMEOUT."""
-    rows = [[each.username, each.email, site + passwords.create_link_path(actor, each)] for each in people]
+    """Return the links of `create_links` as CSV."""
+    rows = [[each.username, each.email, link] for each, link in create_links(actor, people, site)]
     return csv_text([["name", "e-mail", "link"], *rows])

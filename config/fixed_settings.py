@@ -98,7 +98,13 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     # Several models have a kind: without a name here, the schema would number them.
-    "ENUM_NAME_OVERRIDES": {"ExpectationKind": "judges.models.Expectation.Kind"},
+    "ENUM_NAME_OVERRIDES": {
+        "ExpectationKind": "judges.models.Expectation.Kind",
+        "ReportKind": "annotation.models.Report.Kind",
+        "WaitingKind": "annotation.queue.Kind",
+        "GivenRole": "annotation.invitations.GIVEN_ROLES",
+        "ReviewerRole": "annotation.api.people.REVIEWERS",
+    },
 }
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluations.api import audits, exporting, reports
+from evaluations.api import audits, exporting, reports, sending
 
 urlpatterns = [
     path("submissions/<int:pk>/export-check", exporting.ExportCheck.as_view(), name="api-export-check"),
@@ -21,6 +21,11 @@ urlpatterns = [
     path("audits/<int:pk>/sample", audits.AuditSample.as_view(), name="api-audit-sample"),
     path("audits/<int:pk>/auditors", audits.Auditors.as_view(), name="api-auditors"),
     path("audits/<int:pk>/decisions", audits.AuditDecisions.as_view(), name="api-audit-decisions"),
+    path("audits/<int:pk>/archive", audits.AuditArchive.as_view(), name="api-archive-audit"),
+    path("audits/<int:pk>/restore", audits.AuditRestore.as_view(), name="api-restore-audit"),
+    path("submissions/<int:pk>/files", sending.Files.as_view(), name="api-files"),
+    path("submissions/<int:pk>/files/<slug:part>", sending.SentFile.as_view(), name="api-sent-file"),
+    path("submissions/<int:pk>/anchors", sending.Anchors.as_view(), name="api-anchors"),
     # The last route of the project below /api/v1/: unknown addresses get an error in the format of the API.
     path("<path:rest>", exporting.Nowhere.as_view(), name="api-nowhere"),
 ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from judges.api import expectations, judges, runs
+from judges.api import disclosing, expectations, judges, runs
 
 urlpatterns = [
     path("judges", judges.Judges.as_view(), name="api-judges"),
@@ -33,4 +33,18 @@ urlpatterns = [
     path("judge-runs/<int:pk>/judgments", runs.Judgments.as_view(), name="api-judgments"),
     path("judgments/<int:pk>", runs.JudgmentDetail.as_view(), name="api-judgment"),
     path("judgments/<int:pk>/trace", runs.JudgmentTrace.as_view(), name="api-judgment-trace"),
+    path("judges/<int:pk>/test", runs.JudgeTest.as_view(), name="api-test-judge"),
+    path("model-terms/<int:pk>", judges.TermsDetail.as_view(), name="api-model-terms-of"),
+    path("benchmarks/<slug:slug>/quotas", disclosing.Quotas.as_view(), name="api-quotas"),
+    path("trajectories/<int:pk>/second-stage", disclosing.SecondStageDetail.as_view(), name="api-second-stage"),
+    path(
+        "trajectories/<int:pk>/second-stage/opinion",
+        disclosing.SecondStageOpinion.as_view(),
+        name="api-second-stage-opinion",
+    ),
+    path(
+        "trajectories/<int:pk>/network-evidence",
+        disclosing.NetworkEvidenceDetail.as_view(),
+        name="api-network-evidence",
+    ),
 ]

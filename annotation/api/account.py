@@ -20,6 +20,8 @@ class Tokens(Listing):
     """List the caller's tokens. Only the account page creates tokens, so a stolen one cannot create another."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Account"
+    operation_ids = {"GET": "list_tokens"}
     serializer_class = TokenSerializer
 
     def get_queryset(self) -> QuerySet[ApiToken]:
@@ -31,6 +33,8 @@ class TokenRevocation(View):
     """Revoke one of the caller's tokens."""
 
     scopes = {"DELETE": Scope.ADMIN}
+    tag = "Account"
+    operation_ids = {"DELETE": "revoke_token"}
     serializer_class = TokenSerializer
 
     @extend_schema(request=None, responses={204: None})
@@ -45,6 +49,8 @@ class OwnData(View):
     """Everything that is stored about the caller; docs/privacy.md lists the parts."""
 
     scopes = {"GET": Scope.ADMIN}
+    tag = "Account"
+    operation_ids = {"GET": "get_own_data"}
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
     def get(self, request: Request) -> Response:
@@ -56,6 +62,8 @@ class OwnLabels(Listing):
     """The caller's own labels with all revisions, oldest first."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Annotation"
+    operation_ids = {"GET": "list_own_labels"}
     serializer_class = OwnLabelSerializer
 
     def get_queryset(self) -> QuerySet[Label]:

@@ -15,6 +15,7 @@ from rest_framework import serializers
 from rest_framework.generics import GenericAPIView, ListAPIView
 from rest_framework.metadata import SimpleMetadata
 from rest_framework.pagination import PageNumberPagination
+from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
 from annotation.api.serializers import ProblemDetailsSerializer
@@ -25,6 +26,21 @@ from annotation.records import ImportReport
 
 MOST_PER_PAGE = 200
 ERRORS = {"400", "401", "403", "404", "409"}
+# Descriptions of path parameters; ``id`` by the part of the address before it.
+PATH_PARAMETERS = {
+    "attachment": "Number of an attachment of the trajectory.",
+    "delivery_pk": "Id of a message of the webhook.",
+    "digest": "SHA-256 of the prompt set.",
+    "expected": "Kind of expectation: network_checks or rubric.",
+    "export_format": "Format of the export.",
+    "external_id": "Id of the task in its benchmark.",
+    "item": "Number of a trajectory of the practice set.",
+    "kind": "Size of the image: thumbnail, display, or full for every pixel.",
+    "part": "File to download: labels, trajectories or evidence.",
+    "pseudonym": "Pseudonym of the member, such as A1.",
+    "slug": "Short name of the benchmark.",
+    "step": "Number of the step, from 0.",
+}
 
 
 class Request(rest_request.Request):
@@ -65,8 +81,25 @@ class ProblemSchema(AutoSchema):
 
     def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
-        scopes: Mapping[str, Scope] = self.view.scopes  # type: ignore[attr-defined]
-        return operation and operation | {"x-token-scope": scopes[self.method].value}
+        if operation is None:
+            return None
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                parameter.setdefault("description", self._describe(parameter["name"]))
+        scope: Scope | None = self.view.scopes[self.method]  # type: ignore[attr-defined]
+        return operation | ({"x-token-scope": scope.value} if scope else {})
+
+    def _describe(self, name: str) -> str:
+        if name != "id":
+            return PATH_PARAMETERS[name]
+        kind = self.path.partition("/{id}")[0].rpartition("/")[2].removesuffix("s").replace("-", " ")
+        return f"Number of the {kind}." if "uploads" not in self.path else "Id of the upload."
+
+    def get_operation_id(self) -> str:
+        return str(self.view.operation_ids[self.method])  # type: ignore[attr-defined]
+
+    def get_tags(self) -> list[str]:
+        return [self.view.tag]  # type: ignore[attr-defined]
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies = super()._get_response_bodies(direction)
@@ -101,11 +134,14 @@ class CachedSchemaGenerator(SchemaGenerator):
 class View(GenericAPIView):
     """A view of the API. ``filters`` declares the query parameters; any other one is rejected, not ignored.
 
-    ``scopes`` declares the scope that a token needs for each method. A view without it accepts no token.
+    ``scopes`` declares the scope that a token needs for each method. A view without it accepts no token. ``tag`` and
+    ``operation_ids`` (that of each method's operation) describe it in the schema.
     """
 
     request: Request
-    scopes: Mapping[str, Scope] = {}
+    scopes: Mapping[str, Scope | None] = {}
+    tag: str
+    operation_ids: Mapping[str, str]
     metadata_class = Metadata
     schema = ProblemSchema()
     pagination_class = Pages
@@ -138,11 +174,29 @@ class View(GenericAPIView):
         filters.is_valid(raise_exception=True)
         return dict(filters.validated_data)
 
+    def given(self, serializer: type[serializers.BaseSerializer] | None = None) -> Any:
+        """Return the body of the request, checked and converted. Raises ValidationError."""
+        body = (serializer or self.get_serializer_class())(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        return body.validated_data
+
 
 class Listing(View, ListAPIView):
     """A list in pages."""
 
     request: Request
+
+
+class AnyFile(JSONRenderer):
+    """A file of any type, whatever the caller accepts; errors are JSON."""
+
+    media_type = "*/*"
+
+
+class FileView(View):
+    """A view that returns a file."""
+
+    renderer_classes = [JSONRenderer, AnyFile]
 
 
 def imported(report: ImportReport, refusal: str) -> Response:

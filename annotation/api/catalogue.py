@@ -29,6 +29,8 @@ class Benchmarks(Listing):
     """The benchmarks that the caller may read."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Benchmarks"
+    operation_ids = {"GET": "list_benchmarks"}
     serializer_class = BenchmarkSerializer
 
     def get_queryset(self) -> QuerySet[Benchmark]:
@@ -54,6 +56,8 @@ class Tasks(Listing):
     """The tasks of a benchmark, each in its latest version."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Benchmarks"
+    operation_ids = {"GET": "list_tasks", "POST": "import_tasks"}
     serializer_class = TaskSerializer
     filters = TaskFilters
     parser_classes = [MultiPartParser]
@@ -99,6 +103,8 @@ class ImportedLabels(View):
     """Imported labels, for research."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Benchmarks"
+    operation_ids = {"POST": "import_labels"}
     serializer_class = LabelFile
     parser_classes = [MultiPartParser]
 
@@ -139,6 +145,8 @@ class Uploads(View):
     """Send a package for import."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Uploads"
+    operation_ids = {"POST": "upload_package"}
     serializer_class = PackageSerializer
     parser_classes = [MultiPartParser]
 
@@ -167,6 +175,8 @@ class UploadStatus(View):
     """The progress of an upload, and its report when it is finished."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Uploads"
+    operation_ids = {"GET": "get_upload"}
     serializer_class = UploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:

@@ -42,6 +42,9 @@ class Hours(View):
 class SubmissionHours(Hours):
     """Labels and active hours of each annotator of a submission, for its maintainers."""
 
+    tag = "Submissions"
+    operation_ids = {"GET": "list_submission_hours"}
+
     @ROWS
     def get(self, request: Request, pk: int) -> Response:
         found = access.submission_for(request.user, pk, Role.MAINTAINER)
@@ -50,6 +53,9 @@ class SubmissionHours(Hours):
 
 class BenchmarkHours(Hours):
     """Labels and active hours of each annotator of each submission of a benchmark that the caller maintains."""
+
+    tag = "Benchmarks"
+    operation_ids = {"GET": "list_benchmark_hours"}
 
     @ROWS
     def get(self, request: Request, slug: str) -> Response:
@@ -60,6 +66,9 @@ class BenchmarkHours(Hours):
 
 class OwnHours(Hours):
     """The caller's own labels and active hours in each submission."""
+
+    tag = "Account"
+    operation_ids = {"GET": "list_own_hours"}
 
     @ROWS
     def get(self, request: Request) -> Response:

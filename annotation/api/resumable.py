@@ -67,6 +67,8 @@ class ResumableUploadSerializer(serializers.ModelSerializer):
 class TusView(View):
     """What the two addresses have in common: versions, and methods in a header."""
 
+    tag = "Uploads"
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
             request.method = request.headers.get("X-HTTP-Method-Override", "POST").upper()
@@ -98,6 +100,7 @@ class ResumableUploads(TusView):
     """Start an upload in parts."""
 
     scopes = {"POST": Scope.WRITE}
+    operation_ids = {"POST": "start_resumable_upload", "OPTIONS": "describe_resumable_uploads"}
     serializer_class = ResumableUploadSerializer
 
     @extend_schema(
@@ -131,6 +134,11 @@ class ResumableUploadParts(TusView):
     """One upload in parts."""
 
     scopes = {"GET": Scope.WRITE, "PATCH": Scope.WRITE, "DELETE": Scope.WRITE}
+    operation_ids = {
+        "GET": "get_resumable_upload",
+        "PATCH": "append_to_resumable_upload",
+        "DELETE": "cancel_resumable_upload",
+    }
     serializer_class = ResumableUploadSerializer
     streams_body = True
 

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.response import Response
 
-from annotation import access, redactions, workflow
+from annotation import access, operations, redactions, workflow
 from annotation.access import Role
 from annotation.api.base import Listing, Request, View
 from annotation.api.serializers import (
@@ -27,7 +27,8 @@ from annotation.api.serializers import (
     VerdictSerializer,
 )
 from annotation.api_tokens import Scope
-from annotation.models import Membership, Redaction, Screenshot, Step, Submission, Trajectory
+from annotation.invitations import GIVEN_ROLES
+from annotation.models import Membership, Person, Redaction, Screenshot, Step, Submission, Trajectory
 from annotation.models.states import State, final_verdict, with_state
 from annotation.workflow import Conflict
 
@@ -53,10 +54,21 @@ class MemberFilters(serializers.Serializer):
     role = serializers.ChoiceField(choices=Membership.Role.choices, required=False)
 
 
+class NewMemberSerializer(serializers.Serializer):
+    name = serializers.CharField(max_length=150, help_text="The user name.")
+    role = serializers.ChoiceField(choices=GIVEN_ROLES)
+
+
+class DeletionFilters(serializers.Serializer):
+    name = serializers.CharField(help_text="The name of what is deleted, as a confirmation.")
+
+
 class Submissions(Listing):
     """The submissions that the caller maintains, newest first."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Submissions"
+    operation_ids = {"GET": "list_submissions"}
     serializer_class = SubmissionSerializer
     filters = SubmissionFilters
 
@@ -73,7 +85,9 @@ class Submissions(Listing):
 class SubmissionDetail(View):
     """One submission."""
 
-    scopes = {"GET": Scope.READ}
+    scopes = {"GET": Scope.READ, "DELETE": Scope.ADMIN}
+    tag = "Submissions"
+    operation_ids = {"GET": "get_submission", "DELETE": "delete_submission"}
     serializer_class = SubmissionSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -81,6 +95,14 @@ class SubmissionDetail(View):
         self.chosen()
         submission.trajectory_count = submission.trajectories.count()
         return Response(SubmissionSerializer(submission).data)
+
+    @extend_schema(parameters=[DeletionFilters], responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete a submission in which nobody has worked; its events stay. ``name`` is that of the agent."""
+        found = access.submission_for(request.user, pk, Role.MAINTAINER)
+        self.filters = DeletionFilters
+        workflow.delete_submission(request.user, found, self.chosen()["name"])
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class OfSubmission(Listing):
@@ -125,6 +147,8 @@ class OfSubmission(Listing):
 class Progress(OfSubmission):
     """The state of every trajectory."""
 
+    tag = "Submissions"
+    operation_ids = {"GET": "list_progress"}
     serializer_class = ProgressSerializer
     filters = ProgressFilters
 
@@ -135,6 +159,8 @@ class Progress(OfSubmission):
 class Trajectories(OfSubmission):
     """The trajectories of a submission."""
 
+    tag = "Submissions"
+    operation_ids = {"GET": "list_trajectories"}
     serializer_class = TrajectorySerializer
 
     def rows(self, submission: Submission) -> QuerySet[Any]:
@@ -145,6 +171,8 @@ class TrajectoryDetail(View):
     """One trajectory with its steps."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Submissions"
+    operation_ids = {"GET": "get_trajectory"}
     serializer_class = TrajectoryDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -158,6 +186,8 @@ class TrajectoryDetail(View):
 class Labels(OfSubmission):
     """Every label with all its revisions, after the freeze."""
 
+    tag = "Results"
+    operation_ids = {"GET": "list_labels"}
     serializer_class = LabelSerializer
     withheld = "labels"
     task = "assignment__trajectory__task"
@@ -171,6 +201,8 @@ class Labels(OfSubmission):
 class Adjudications(OfSubmission):
     """Every adjudication with all its revisions, after the freeze."""
 
+    tag = "Results"
+    operation_ids = {"GET": "list_adjudications"}
     serializer_class = AdjudicationSerializer
     withheld = "adjudications"
     task = "trajectory__task"
@@ -184,6 +216,8 @@ class Adjudications(OfSubmission):
 class Reports(OfSubmission):
     """Reports of annotators and adjudicators to the maintainer, oldest first, after the freeze."""
 
+    tag = "Results"
+    operation_ids = {"GET": "list_reports"}
     serializer_class = ReportToMaintainerSerializer
     withheld = "reports"
     task = "trajectory__task"
@@ -196,6 +230,8 @@ class Reports(OfSubmission):
 class Verdicts(OfSubmission):
     """The final verdict of every trajectory, after the freeze."""
 
+    tag = "Results"
+    operation_ids = {"GET": "list_verdicts"}
     serializer_class = VerdictSerializer
     withheld = "final verdicts"
 
@@ -212,7 +248,9 @@ class Verdicts(OfSubmission):
 class Members(OfSubmission):
     """The members with pseudonyms and names, for maintainers only."""
 
-    scopes = {"GET": Scope.ADMIN}
+    scopes = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
+    tag = "People"
+    operation_ids = {"GET": "list_members", "POST": "add_member"}
     serializer_class = MemberSerializer
     filters = MemberFilters
     roles = (Role.MAINTAINER,)
@@ -221,11 +259,23 @@ class Members(OfSubmission):
     def rows(self, submission: Submission) -> QuerySet[Membership]:
         return submission.memberships.select_related("person")
 
+    @extend_schema(request=NewMemberSerializer, responses={201: MemberSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Give a person with an account a role. A person who has this role already stays as they are."""
+        found, given = self.submission(), self.given(NewMemberSerializer)
+        person = Person.objects.filter(is_active=True, username=given["name"]).first()
+        if person is None:
+            raise serializers.ValidationError({"name": ["No account here has this name. Invite the person."]})
+        member = operations.add_member(request.user, found, person, Role(given["role"]))
+        return Response(MemberSerializer(member).data, status=status.HTTP_201_CREATED)
+
 
 class Redactions(OfSubmission):
     """All revisions of the redactions of a submission, oldest first. The newest of a screenshot applies."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Submissions"
+    operation_ids = {"GET": "list_redactions", "POST": "redact_screenshot"}
     serializer_class = RedactionSerializer
     filters = None
     order = ("redacted_at", "pk")

@@ -87,6 +87,8 @@ class Webhooks(Listing):
     """The caller's webhooks, oldest first."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.ADMIN}
+    tag = "Webhooks"
+    operation_ids = {"GET": "list_webhooks", "POST": "create_webhook"}
     serializer_class = WebhookSerializer
 
     def get_queryset(self) -> QuerySet[Webhook]:
@@ -112,6 +114,8 @@ class WebhookDetail(View):
     """One of the caller's webhooks."""
 
     scopes = {"GET": Scope.READ, "PATCH": Scope.ADMIN, "DELETE": Scope.ADMIN}
+    tag = "Webhooks"
+    operation_ids = {"GET": "get_webhook", "PATCH": "change_webhook", "DELETE": "delete_webhook"}
     serializer_class = WebhookSerializer
 
     def get(self, request: Request, pk: UUID) -> Response:
@@ -137,6 +141,8 @@ class Rotation(View):
     """A new secret of a webhook."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Webhooks"
+    operation_ids = {"POST": "rotate_webhook_secret"}
     serializer_class = SecretSerializer
 
     @extend_schema(request=None, responses={200: SecretSerializer})
@@ -152,6 +158,8 @@ class Test(View):
     """A message of the type `webhook.test`."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Webhooks"
+    operation_ids = {"POST": "test_webhook"}
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: UUID) -> Response:
@@ -164,6 +172,8 @@ class Deliveries(Listing):
     """The messages of a webhook, newest first."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Webhooks"
+    operation_ids = {"GET": "list_webhook_deliveries"}
     serializer_class = DeliverySerializer
 
     def get_queryset(self) -> QuerySet[WebhookDelivery]:
@@ -176,6 +186,8 @@ class Replay(View):
     """One message, again."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Webhooks"
+    operation_ids = {"POST": "replay_webhook_delivery"}
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: UUID, delivery_pk: UUID) -> Response:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation import access, parked, progress, queue, workflow
+from annotation import access, operations, parked, progress, queue, workflow
 from annotation.forms import LabelForm, values_of
 from annotation.models import Adjudication, Draft, Flag, FlagAnswer, Membership, Person, Report, Submission, Trajectory
 from annotation.models.states import State, with_waiting
@@ -115,8 +114,7 @@ def format_age(since: datetime, now: datetime) -> str:
 @act
 def draw(request: Request, pk: int) -> HttpResponse:
     submission = access.submission_for(request.user, pk, Role.ADJUDICATOR)
-    parked.submit_due(submission)
-    made = workflow.draw_spot_checks(request.user, submission)
+    made = operations.draw_spot_checks(request.user, submission)
     messages.success(request, f"Drew {len(made.drawn)} of {len(made.population)} unanimous trajectories.")
     return redirect("adjudicate", pk)
 
@@ -130,10 +128,9 @@ def open_next(request: Request, pk: int) -> HttpResponse:
 
 
 def _open_next(request: Request, submission: Submission, kind: queue.Kind | None = None) -> HttpResponse:
-    for trajectory in queue.next_to_adjudicate(request.user, submission, kind or ""):
-        with suppress(workflow.Conflict):  # another adjudicator has opened it first
-            workflow.open_adjudication(request.user, trajectory)
-            return redirect("adjudication", trajectory.pk)
+    trajectory = operations.open_next(request.user, submission, kind)
+    if trajectory is not None:
+        return redirect("adjudication", trajectory.pk)
     if kind:  # the page lists every kind
         messages.info(request, "No trajectories of this kind are waiting.")
     return redirect("adjudicate", submission.pk)

@@ -7,7 +7,7 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from annotation import access, catalogue, parked, queue, training, workflow
+from annotation import access, catalogue, operations, parked, queue, training, workflow
 from annotation.forms import ActivityForm, LabelForm, ProposalForm
 from annotation.models import Membership, Release, Report, Submission, Trajectory
 from annotation.models.states import current_labels
@@ -67,8 +67,7 @@ def next_trajectory(request: Request, pk: int) -> HttpResponse:
 
 
 def _next(request: Request, submission: Submission) -> HttpResponse:
-    parked.submit_due(submission)
-    assignment = workflow.claim(request.user, submission)
+    assignment = operations.claim_next(request.user, submission)
     if assignment is None:
         messages.info(request, "Your queue is empty. Thank you.")
         return redirect("work", submission.pk)

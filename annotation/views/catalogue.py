@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.text import slugify
 
-from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, parked, resumable
+from annotation import access, arrivals, catalogue, checked_uploads, import_causes, jobs, operations, resumable
 from annotation.formats.printable import counted
 from annotation.formats.spreadsheets import csv_text, file_name
 from annotation.forms import HoursForm, KeyPointsForm, LabelsForm, TasksForm, UploadForm, UploadInPartsForm
@@ -132,8 +132,7 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
     form = KeyPointsForm(request.POST)
     if not form.is_valid():
         return _task(request, found, form, 400)
-    parked.submit_due()
-    made = catalogue.add_key_points(found, form.cleaned_data["key_points"])
+    made = operations.add_key_points(found, form.cleaned_data["key_points"])
     messages.success(request, f"{counted(len(made), 'key point')} added.")
     return _to_task(found)
 
@@ -141,16 +140,14 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
 @act
 def accept_key_point(request: Request, pk: int) -> HttpResponse:
     found = access.key_point_for(request.user, pk)
-    parked.submit_due()
-    catalogue.accept_key_point(found)
+    operations.accept_key_point(found)
     return _to_task(found.task)
 
 
 @act
 def retire_key_point(request: Request, pk: int) -> HttpResponse:
     found = access.key_point_for(request.user, pk)
-    parked.submit_due()
-    catalogue.retire_key_point(found)
+    operations.retire_key_point(found)
     return _to_task(found.task)
 
 
@@ -161,16 +158,16 @@ def _to_task(found: Task) -> HttpResponse:
 
 
 def _task(request: Request, found: Task, form: KeyPointsForm, status: int = 200) -> HttpResponse:
-    points = list(found.key_points.all())
+    points = list(operations.find_key_points(request.user, found))
     blind = access.annotates(request.user, found.benchmark)
     context: dict[str, Any] = {
         "task": found,
         "benchmark": found.benchmark,
         "versions": Task.objects.filter(benchmark=found.benchmark, external_id=found.external_id).order_by("version"),
         "current": [p for p in points if p.accepted_at and not p.retired_at],
-        # Annotators of the benchmark must not see what other annotators propose, or that they have labelled.
-        "proposals": [] if blind else [p for p in points if not p.accepted_at and not p.retired_at],
-        "retired": [p for p in points if p.retired_at and (p.accepted_at or not blind)],
+        "proposals": [p for p in points if not p.accepted_at and not p.retired_at],
+        "retired": [p for p in points if p.retired_at],
+        # Annotators of the benchmark must not see that others have labelled.
         "labelled": not blind and Label.objects.filter(assignment__trajectory__task=found).exists(),
         "form": form,
     }

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
-from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 
-from annotation import access, chain_checks, mail, parked, progress, reminders, training, workflow
+from annotation import access, blinding, chain_checks, mail, operations, progress, training, workflow
 from annotation.formats.printable import counted
 from annotation.forms import InvitationForm, MemberForm
-from annotation.models import Event, Membership, Person, Submission, Trajectory
+from annotation.models import Event, Membership, Submission, Trajectory
 from annotation.models.states import FINAL, State, state_of
 from annotation.task_versions import TaskVersions
 from annotation.views import desk
@@ -24,8 +22,6 @@ from annotation.views.viewer import viewer
 from annotation.workflow import passwords
 
 Role = Membership.Role
-# Parts of an event that maintainers may not read before the freeze: an annotator's note can reveal a label.
-HIDDEN_BEFORE_FREEZE = frozenset({"note", "reason"})
 
 
 @page
@@ -77,8 +73,7 @@ def _count_releases(found: Trajectory, state: State) -> int:
 @act
 def draw(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    parked.submit_due(found)
-    made = workflow.draw_spot_checks(request.user, found)
+    made = operations.draw_spot_checks(request.user, found)
     messages.success(request, f"Drew {len(made.drawn)} of {len(made.population)} unanimous trajectories.")
     return redirect("submission", pk)
 
@@ -86,8 +81,7 @@ def draw(request: Request, pk: int) -> HttpResponse:
 @act
 def freeze(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    parked.submit_due(found)
-    workflow.freeze(request.user, found)
+    operations.freeze(request.user, found)
     messages.success(request, "Submission frozen.")
     return redirect("submission", pk)
 
@@ -133,19 +127,18 @@ def events(request: Request, pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, *access.READERS)
     shown = paginate(request, found.events.order_by("-sequence"), 100)
     look = chain_checks.check_shown(found, list(shown))
-    hidden = HIDDEN_BEFORE_FREEZE if found.frozen_at is None and not found.audited else frozenset()
     context = {
         "submission": found,
         "look": look,
         "page": shown,
-        "rows": [(event, _describe_payload(event, hidden)) for event in shown],
+        "rows": [(event, _describe_payload(event, found)) for event in shown],
     }
     return render(request, "annotation/events.html", context)
 
 
-def _describe_payload(event: Event, hidden: frozenset[str]) -> list[tuple[str, str]]:
+def _describe_payload(event: Event, submission: Submission) -> list[tuple[str, str]]:
     """Return names and values of a payload; settings as old → new, if the event (maybe from a bundle) has both."""
-    said = [(name, value) for name, value in event.payload.items() if name not in hidden]
+    said = list(blinding.visible_payload(event, submission).items())
     if event.kind != "configured" or not all(isinstance(value, list) and len(value) == 2 for _, value in said):
         return [(name.replace("_", " "), _format_value(value)) for name, value in said]
     return [(name.replace("_", " "), f"{_format_value(old)} → {_format_value(new)}") for name, (old, new) in said]
@@ -177,9 +170,7 @@ def add_person(request: Request, pk: int) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return _people(request, found, member_form=form, status=400)
-    with transaction.atomic():
-        member = workflow.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
-        mail.write_invitation(member.person, member)
+    member = operations.add_member(request.user, found, form.cleaned_data["person"], form.cleaned_data["role"])
     messages.success(request, f"{member.person} joined as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
@@ -192,10 +183,9 @@ def invite(request: Request, pk: int) -> HttpResponse:
     form = InvitationForm(request.POST)
     if not form.is_valid():
         return _people(request, found, invitation_form=form, status=400)
-    with transaction.atomic():
-        person = form.invite()
-        mail.write_invitation(person, workflow.add_member(request.user, found, person, form.cleaned_data["role"]))
-    return _people(request, found, invited=person, link=_join_link(request, person), mailed=mail.can_mail(person))
+    member, path = operations.invite(request.user, found, **form.cleaned_data)
+    link, mailed = request.build_absolute_uri(path), mail.can_mail(member.person)
+    return _people(request, found, invited=member.person, link=link, mailed=mailed)
 
 
 @act
@@ -204,27 +194,17 @@ def invite_again(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
     access.require_creator(request.user)
     person = _member(found, person_pk).person
-    if person.erased_at is not None:
-        raise workflow.Conflict("This person was erased and cannot take part again.")
-    if not passwords.may_create_link(request.user, person):
-        raise workflow.Conflict(f"{person} has already joined. Ask an operator to create a link for a new password.")
-    link, again = _join_link(request, person), not passwords.has_joined(person)
-    if again:
-        mail.write_invitation(person)
-    return _people(request, found, invited=person, link=link, mailed=again and mail.can_mail(person))
+    path, mailed = operations.invite_again(request.user, person)
+    link = request.build_absolute_uri(path)
+    return _people(request, found, invited=person, link=link, mailed=mailed)
 
 
 @act
 def remind(request: Request, pk: int) -> HttpResponse:
     """Remind the annotators or the adjudicators by e-mail of everything that waits for them."""
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    if not settings.EMAIL_HOST:
-        raise workflow.Conflict(
-            "This site sends no e-mail. Remind people yourself; their addresses are on the page People."
-        )
     role = Role.ADJUDICATOR if request.POST.get("role") == Role.ADJUDICATOR else Role.ANNOTATOR
-    members = found.memberships.filter(role=role, deactivated_at__isnull=True).select_related("person")
-    written, others = reminders.remind_members(members.order_by("pk"))
+    written, others = operations.remind(found, role)
     said = f"{counted(written, 'person', 'people')} reminded."
     if others:
         said += f" Not reminded: {others}. They have no work or no e-mail address, were active or reminded in the last"
@@ -236,8 +216,7 @@ def remind(request: Request, pk: int) -> HttpResponse:
 @act
 def deactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    parked.submit_due(found)
-    member = workflow.deactivate_member(request.user, found, _member(found, person_pk).person)
+    member = operations.deactivate(request.user, found, _member(found, person_pk).person)
     messages.success(request, f"{member.person} was deactivated. Their reserved trajectories are back in the queue.")
     return redirect("people", pk)
 
@@ -245,8 +224,7 @@ def deactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
 @act
 def reactivate(request: Request, pk: int, person_pk: int) -> HttpResponse:
     found = access.submission_for(request.user, pk, Role.MAINTAINER)
-    former = _member(found, person_pk)
-    member = workflow.add_member(request.user, found, former.person, Role(former.role))
+    member = operations.reactivate(request.user, _member(found, person_pk))
     messages.success(request, f"{member.person} was reactivated as {member.role}, {member.pseudonym}.")
     return redirect("people", pk)
 
@@ -256,10 +234,6 @@ def _member(found: Submission, person_pk: int) -> Membership:
     if member is None:
         raise Http404("No such member.")
     return member
-
-
-def _join_link(request: Request, person: Person) -> str:
-    return request.build_absolute_uri(passwords.create_link_path(request.user, person))
 
 
 def _load_practices(found: Submission, members: list[Membership]) -> list[tuple[str, training.Practice]]:

@@ -29,6 +29,7 @@ from annotation.models.trajectories import new_seed, seed_hash
 from annotation.workflow.annotating import MOST_PUT_OFF, PUT_OFF
 from annotation.workflow.facts import adjudication_facts, draw_facts
 from annotation.workflow.guards import (
+    NOT_MEASURED,
     Conflict,
     Role,
     has_content,
@@ -123,10 +124,11 @@ def leave_adjudication(person: Person, trajectory: Trajectory) -> None:
         undecided.delete()
 
 
-def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adjudication:
+def decide(person: Person, trajectory: Trajectory, content: LabelContent, *, measured: bool = True) -> Adjudication:
     """Save the verdict of an adjudication that the person has opened.
 
-    Submitting the same decision again returns the stored one, because the first response may have been lost.
+    Submitting the same decision again returns the stored one, because the first response may have been lost. Not
+    ``measured``: a script sent it, as in `annotating.submit`.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ADJUDICATOR)
@@ -134,7 +136,8 @@ def decide(person: Person, trajectory: Trajectory, content: LabelContent) -> Adj
             return standing
         require_unfrozen(submission)
         adjudication = _require_open_adjudication(person, row)
-        fields = require_complete(row, content, Role.ADJUDICATOR) | load_measures(person, row)
+        fields = require_complete(row, content, Role.ADJUDICATOR)
+        fields |= load_measures(person, row) if measured else NOT_MEASURED
         for name, value in fields.items():
             setattr(adjudication, name, value)
         AdjudicationFinding.objects.bulk_create(

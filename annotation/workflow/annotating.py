@@ -30,6 +30,7 @@ from annotation.records import Problem
 from annotation.workflow.facts import label_facts
 from annotation.workflow.guards import (
     LABEL_SUBMITTED,
+    NOT_MEASURED,
     Conflict,
     Incomplete,
     Role,
@@ -195,12 +196,14 @@ def submit(
     flag_note: str | None = None,
     *,
     submitted_at: datetime | None = None,
+    measured: bool = True,
 ) -> Label:
     """Create the person's label. It needs an assignment; an expired lease is accepted while a slot is free.
 
     ``flag_note`` (None for no flag) adds a flag in the same transaction: later the trajectory might already be final.
     Submitting the same label again returns the stored one, because the first response may have been lost.
-    ``submitted_at``: the label was parked then, see `parking`.
+    ``submitted_at``: the label was parked then, see `parking`. Not ``measured``: a script sent it, so it has no active
+    time and no opened steps.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -217,7 +220,7 @@ def submit(
             raise Conflict(ALREADY_SUBMITTED, LABEL_SUBMITTED)
         if assignment.submit_at is not None and submitted_at is None:
             raise Conflict(JUST_SUBMITTED, LABEL_SUBMITTED)
-        label = _write_label(assignment, content, revision=1, reason="", submitted_at=submitted_at)
+        label = _write_label(assignment, content, 1, "", measured, submitted_at)
         assignment.lease_expires_at = assignment.put_off_until = assignment.submit_at = None
         assignment.save(update_fields=["lease_expires_at", "put_off_until", "submit_at"])
         Draft.objects.filter(trajectory=row, author=person).delete()
@@ -227,10 +230,12 @@ def submit(
         return label
 
 
-def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason: str) -> Label:
+def revise(
+    person: Person, trajectory: Trajectory, content: LabelContent, reason: str, *, measured: bool = True
+) -> Label:
     """Correct the person's own label while it is still blind: before an adjudication is opened or a draw is made.
 
-    Submitting the same revision again returns the stored one, as in `submit`.
+    Submitting the same revision again returns the stored one, as in `submit`, which also explains ``measured``.
     """
     with lock_trajectory(trajectory) as (row, submission):
         member = require_member(person, submission, Role.ANNOTATOR)
@@ -254,7 +259,7 @@ def revise(person: Person, trajectory: Trajectory, content: LabelContent, reason
             raise Incomplete([Problem("label_unchanged", UNCHANGED, "")])
         if was_opened(row):
             raise Conflict(FIXED)
-        label = _write_label(assignment, content, latest.revision + 1, reason)
+        label = _write_label(assignment, content, latest.revision + 1, reason, measured)
         Draft.objects.filter(trajectory=row, author=person).delete()
         record_for(
             member,
@@ -362,10 +367,15 @@ def require_assignment(person: Person, trajectory: Trajectory) -> Assignment:
 
 
 def _write_label(
-    assignment: Assignment, content: LabelContent, revision: int, reason: str, submitted_at: datetime | None = None
+    assignment: Assignment,
+    content: LabelContent,
+    revision: int,
+    reason: str,
+    measured: bool,
+    submitted_at: datetime | None = None,
 ) -> Label:
     fields = require_complete(assignment.trajectory, content, Role.ANNOTATOR)
-    fields |= load_measures(assignment.annotator_id, assignment.trajectory)
+    fields |= load_measures(assignment.annotator_id, assignment.trajectory) if measured else NOT_MEASURED
     label = Label.objects.create(
         assignment=assignment,
         revision=revision,

@@ -240,11 +240,14 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+NOT_MEASURED: dict[str, Any] = {"active_seconds": None, "steps_seen": None}
+
+
 def load_measures(person: Person | int, trajectory: Trajectory) -> dict[str, Any]:
     """Return active seconds and opened steps of the person; None if not measured."""
     activity = Activity.objects.filter(trajectory=trajectory, person=person).first()
     if activity is None or (activity.seconds == 0 and not activity.steps):  # as after a resumed adjudication
-        return {"active_seconds": None, "steps_seen": None}
+        return NOT_MEASURED
     return {"active_seconds": round(activity.seconds), "steps_seen": activity.steps}
 
 

@@ -93,7 +93,7 @@ def cancel(client: httpx2.Client, address: str) -> None:
     """Delete an unfinished upload. Raises Refused and httpx2.TransportError."""
     answer = client.delete(address, headers=VERSION)
     if not answer.is_success:
-        raise _refusal(answer)
+        raise refusal(answer)
 
 
 class _Attempts:
@@ -118,7 +118,7 @@ class _Attempts:
             if answer.is_success:
                 return answer
             if is_over or answer.status_code not in AGAIN:
-                raise _refusal(answer)
+                raise refusal(answer)
             pause = float(answer.headers.get("Retry-After", 0))
         time.sleep(max(pause, min(FIRST_PAUSE * 2**self.failures, LONGEST_PAUSE)))
         self.failures = min(self.failures + 1, 10)
@@ -141,6 +141,6 @@ def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _refusal(answer: httpx2.Response) -> Refused:
+def refusal(answer: httpx2.Response) -> Refused:
     is_problem = answer.headers.get("Content-Type", "").startswith("application/problem+json")
     return Refused(answer.status_code, answer.json() if is_problem and answer.content else {})

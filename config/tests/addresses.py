@@ -76,6 +76,7 @@ def build_arguments(
         "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "webhooks/<uuid:pk>": [{"pk": WebhookDelivery.objects.latest("created_at").webhook_id}],
         "uploads/resumable/<uuid:pk>": [{"pk": "00000000-0000-4000-8000-000000000000"}],  # nobody else's is shown
+        "model-terms/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [
@@ -90,6 +91,9 @@ def build_arguments(
         "kind": "thumbnail",
         "attachment_pk": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
         "trajectory_pk": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
+        "attachment": Attachment.objects.filter(kind="agent_response").latest("pk").pk,
+        "item": Trajectory.objects.filter(submission__practice=True).earliest("pk").pk,
+        "pseudonym": "A2",
         "person_pk": Person.objects.get(username="bob").pk,
         "export_format": "labels",
         "part": "labels",

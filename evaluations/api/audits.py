@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -214,6 +215,8 @@ class Audits(Listing):
     """The caller's audits, newest first."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Audits"
+    operation_ids = {"GET": "list_audits", "POST": "upload_bundle"}
     serializer_class = AuditSerializer
     parser_classes = [MultiPartParser]
     filters = AuditFilters
@@ -249,6 +252,8 @@ class BundleUploadStatus(View):
     """An uploaded bundle, for its uploader."""
 
     scopes = {"GET": Scope.READ, "DELETE": Scope.WRITE}
+    tag = "Audits"
+    operation_ids = {"GET": "get_bundle_upload", "DELETE": "cancel_bundle_upload"}
     serializer_class = BundleUploadSerializer
 
     def get(self, request: Request, pk: Any) -> Response:
@@ -267,6 +272,8 @@ class AuditDetail(View):
     """One audit."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Audits"
+    operation_ids = {"GET": "get_audit"}
     serializer_class = AuditDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -278,6 +285,8 @@ class AuditSample(View):
     """The sample of an audit."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Audits"
+    operation_ids = {"POST": "draw_audit_sample"}
     serializer_class = AuditSampleSerializer
 
     @extend_schema(request=AuditSampleSerializer, responses={201: AuditDetailSerializer})
@@ -298,6 +307,8 @@ class Auditors(View):
     """The auditors of an audit."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Audits"
+    operation_ids = {"POST": "add_auditor"}
     serializer_class = AuditorSerializer
 
     @extend_schema(request=AuditorSerializer, responses={201: AuditorSerializer})
@@ -317,6 +328,8 @@ class AuditDecisions(View):
     """The decisions of the auditors."""
 
     scopes = {"POST": Scope.ADMIN}
+    tag = "Audits"
+    operation_ids = {"POST": "decide_audit"}
     serializer_class = AuditDecisionSerializer
 
     @extend_schema(request=AuditDecisionSerializer, responses={201: AuditDecisionSerializer})
@@ -326,3 +339,26 @@ class AuditDecisions(View):
         given = _validate(AuditDecisionSerializer, request)
         made = actions.decide(request.user, found, given["outcome"], given["reason"])
         return Response(AuditDecisionSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class AuditArchive(View):
+    """Archive an audit."""
+
+    scopes = {"POST": Scope.WRITE}
+    tag = "Audits"
+    operation_ids = {"POST": "archive_audit"}
+    serializer_class = AuditSerializer
+    act: Callable[[Person, Audit], Any] = staticmethod(actions.archive)
+
+    @extend_schema(request=None, responses={200: AuditSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        found = audit_for(request.user, pk)
+        type(self).act(request.user, found)
+        return Response(AuditSerializer(audit_for(request.user, pk)).data)
+
+
+class AuditRestore(AuditArchive):
+    """Restore an archived audit."""
+
+    operation_ids = {"POST": "restore_audit"}
+    act = staticmethod(actions.restore)

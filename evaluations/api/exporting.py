@@ -8,13 +8,12 @@ from django.http import Http404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers, status
-from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from annotation import access, store_checks
 from annotation.access import Role
-from annotation.api.base import Request, View
+from annotation.api.base import FileView, Request, View
 from annotation.api.serializers import ProblemSerializer
 from annotation.api_tokens import Scope
 from annotation.problem_details import Refused
@@ -65,16 +64,12 @@ class ExportFilters(serializers.Serializer):
     url = serializers.URLField(required=False, help_text="The page of the dataset, or the source of eval-results.")
 
 
-class AnyFile(JSONRenderer):
-    """A file of any type, whatever the caller accepts; errors are JSON."""
-
-    media_type = "*/*"
-
-
 class ExportCheck(View):
     """Everything that prevents a complete export."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Results"
+    operation_ids = {"GET": "check_export"}
     serializer_class = ExportCheckSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -92,11 +87,12 @@ class ExportCheck(View):
         return Response(answer)
 
 
-class ExportFile(View):
+class ExportFile(FileView):
     """A submission as a file."""
 
     scopes = {"GET": Scope.READ}
-    renderer_classes = [JSONRenderer, AnyFile]
+    tag = "Results"
+    operation_ids = {"GET": "download_export"}
     serializer_class = ExportFilters
     filters = ExportFilters
 
@@ -174,11 +170,12 @@ class EvidenceFilters(serializers.Serializer):
     )
 
 
-class EvidenceFile(View):
+class EvidenceFile(FileView):
     """The evidence bundle of a submission."""
 
     scopes = {"GET": Scope.READ}
-    renderer_classes = [JSONRenderer, AnyFile]
+    tag = "Evidence"
+    operation_ids = {"GET": "download_evidence"}
     serializer_class = EvidenceFilters
     filters = EvidenceFilters
 
@@ -196,6 +193,8 @@ class Claims(View):
     """The chain head, missing parts and claims of an evidence bundle of the submission."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Evidence"
+    operation_ids = {"GET": "get_claims"}
     serializer_class = ClaimsSerializer
 
     def get(self, request: Request, pk: int) -> Response:

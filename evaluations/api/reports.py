@@ -103,6 +103,8 @@ def judge_named(text: str, cases: Sequence[Case], benchmark: str) -> Judge:
 class SubmissionAgreement(Report):
     """Agreement of a submission's annotators on their blind labels, and the outcomes of QA."""
 
+    tag = "Results"
+    operation_ids = {"GET": "get_submission_agreement"}
     serializer_class = AgreementSerializer
     filters = SubmissionFilters
 
@@ -117,6 +119,8 @@ class SubmissionAgreement(Report):
 class SubmissionComparison(Report):
     """Agreement of a judge with the final verdicts of a submission."""
 
+    tag = "Results"
+    operation_ids = {"GET": "get_submission_comparison"}
     serializer_class = ComparisonSerializer
     filters = SubmissionJudgeFilters
 
@@ -155,6 +159,8 @@ class OfBenchmark(Report):
 class BenchmarkAgreement(OfBenchmark):
     """Agreement of people over the submissions of a benchmark and over imported labels."""
 
+    tag = "Results"
+    operation_ids = {"GET": "get_benchmark_agreement"}
     serializer_class = AgreementSerializer
     filters = BenchmarkFilters
 
@@ -168,6 +174,8 @@ class BenchmarkAgreement(OfBenchmark):
 class BenchmarkComparison(OfBenchmark):
     """Agreement of a judge with people over the agents of a benchmark."""
 
+    tag = "Results"
+    operation_ids = {"GET": "get_benchmark_comparison"}
     serializer_class = ComparisonSerializer
     filters = BenchmarkJudgeFilters
 
@@ -182,6 +190,8 @@ class BenchmarkComparison(OfBenchmark):
 class Judges(OfBenchmark):
     """All judges of a benchmark: agreement with people, coverage and cost, and their rankings of agents."""
 
+    tag = "Results"
+    operation_ids = {"GET": "compare_judges"}
     serializer_class = JudgesSerializer
     filters = BenchmarkFilters
 
@@ -197,6 +207,8 @@ class Judges(OfBenchmark):
 class Agents(OfBenchmark):
     """Success rates of the agents of a benchmark."""
 
+    tag = "Results"
+    operation_ids = {"GET": "list_agents"}
     serializer_class = AgentsSerializer
     filters = RankingFilters
 

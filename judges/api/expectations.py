@@ -71,6 +71,8 @@ class Expectations(Listing):
     """The newest checks and rubrics of the tasks of a benchmark, without withdrawn ones."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Expectations"
+    operation_ids = {"GET": "list_expectations"}
     serializer_class = ExpectationSerializer
     filters = ExpectationFilters
 
@@ -93,6 +95,8 @@ class ExpectationDetail(View):
     """Expectations of the newest version of one task."""
 
     scopes = {"GET": Scope.READ, "PUT": Scope.WRITE, "DELETE": Scope.WRITE}
+    tag = "Expectations"
+    operation_ids = {"GET": "get_expectation", "PUT": "write_expectation", "DELETE": "withdraw_expectation"}
     serializer_class = ExpectationSerializer
     filters: type[serializers.Serializer] = WhichVersion
 
@@ -155,6 +159,8 @@ class ExpectationsImport(View):
     """Checks or rubrics of many tasks."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Expectations"
+    operation_ids = {"POST": "import_expectations"}
     serializer_class = ExpectationsFile
     parser_classes = [MultiPartParser]
 
@@ -199,6 +205,8 @@ class ImportedJudgments(View):
     """Imported judgments."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Benchmarks"
+    operation_ids = {"POST": "import_judgments"}
     serializer_class = JudgmentFile
     parser_classes = [MultiPartParser]
 

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
+from rest_framework.fields import empty
 from rest_framework.response import Response
 
 from annotation import access as people_access
@@ -56,6 +57,16 @@ class NewJudgeSerializer(serializers.Serializer):
     attempts = serializers.IntegerField(default=6)
 
 
+class ChangedJudgeSerializer(serializers.Serializer):
+    """The fields to change; the others stay."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        fields = NewJudgeSerializer().get_fields()
+        for each in fields.values():
+            each.required, each.default = False, empty
+        return {name: each for name, each in fields.items() if name not in ("name", "scorer")}
+
+
 class JudgeFilters(serializers.Serializer):
     # Not trimmed: a space would become "", which is refused, though it fits the schema.
     name = serializers.CharField(required=False, trim_whitespace=False)
@@ -67,6 +78,8 @@ class Judges(Listing):
     """The judges of the instance."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Judges"
+    operation_ids = {"GET": "list_judges", "POST": "define_judge"}
     serializer_class = JudgeSerializer
     filters = JudgeFilters
 
@@ -93,13 +106,29 @@ class Judges(Listing):
 class JudgeDetail(View):
     """One judge."""
 
-    scopes = {"GET": Scope.READ}
+    scopes = {"GET": Scope.READ, "PATCH": Scope.WRITE, "DELETE": Scope.ADMIN}
+    tag = "Judges"
+    operation_ids = {"GET": "get_judge", "PATCH": "change_judge", "DELETE": "delete_judge"}
     serializer_class = JudgeSerializer
 
     def get(self, request: Request, pk: int) -> Response:
         found = access.find_judge(request.user, pk)
         self.chosen()
         return Response(JudgeSerializer(found).data)
+
+    @extend_schema(request=ChangedJudgeSerializer, responses={200: JudgeSerializer})
+    def patch(self, request: Request, pk: int) -> Response:
+        """Change what is sent, before the first run of the judge; 409 afterwards. Its name and scorer stay."""
+        found = access.find_judge(request.user, pk)
+        return Response(
+            JudgeSerializer(defining.change(request.user, found, **self.given(ChangedJudgeSerializer))).data
+        )
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Delete a judge that was never used."""
+        defining.delete(request.user, access.find_judge(request.user, pk))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 # --- model terms ------------------------------------------------------------------------------------------------------
@@ -121,6 +150,8 @@ class Terms(Listing):
     """Prices and limits of models."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Judges"
+    operation_ids = {"GET": "list_model_terms", "POST": "set_model_terms"}
     serializer_class = TermsSerializer
 
     def get_queryset(self) -> QuerySet[ModelTerms]:
@@ -136,6 +167,25 @@ class Terms(Listing):
         given.is_valid(raise_exception=True)
         named = {"endpoint": "default"} | given.validated_data
         return Response(TermsSerializer(defining.set_terms(request.user, **named)).data)
+
+
+class TermsDetail(View):
+    """The terms of one model."""
+
+    scopes = {"DELETE": Scope.ADMIN}
+    tag = "Judges"
+    operation_ids = {"DELETE": "remove_model_terms"}
+    serializer_class = TermsSerializer
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, pk: int) -> Response:
+        """Remove prices and limits of a model. Earlier calls keep their cost."""
+        people_access.require_maintainer(request.user)
+        found = ModelTerms.objects.filter(pk=pk).first()
+        if found is None:
+            raise Http404("These terms do not exist.")
+        defining.remove_terms(request.user, found)
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 # --- prompt sets -----------------------------------------------------------------------------------------------------
@@ -173,6 +223,8 @@ class PromptSets(Listing):
     """The project's own prompt sets, then the loaded ones."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Judges"
+    operation_ids = {"GET": "list_prompt_sets", "POST": "load_prompt_set"}
     serializer_class = PromptSetSerializer
 
     def get_queryset(self) -> Any:
@@ -198,6 +250,8 @@ class PromptSetDetail(View):
     """One prompt set, by its digest."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judges"
+    operation_ids = {"GET": "get_prompt_set"}
     serializer_class = PromptSetDetailSerializer
 
     def get(self, request: Request, digest: str) -> Response:

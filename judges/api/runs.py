@@ -195,6 +195,8 @@ class RunPlan(View):
     """Estimate the cost of a run. No model is asked."""
 
     scopes = {"POST": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"POST": "plan_judge_run"}
     serializer_class = WantedRunSerializer
 
     @extend_schema(request=WantedRunSerializer, responses={200: PlanSerializer})
@@ -209,6 +211,8 @@ class Runs(Listing):
     """The judge runs of a submission, newest first, without tests of a judge."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Judge runs"
+    operation_ids = {"GET": "list_judge_runs", "POST": "start_judge_run"}
     serializer_class = RunSerializer
     filters = RunFilters
 
@@ -230,6 +234,28 @@ class Runs(Listing):
         return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
 
 
+class TestSerializer(serializers.Serializer):
+    submission = serializers.IntegerField(min_value=1, max_value=2**31 - 1)
+    task_id = serializers.CharField(max_length=200)
+
+
+class JudgeTest(View):
+    """A test of a judge."""
+
+    scopes = {"POST": Scope.WRITE}
+    tag = "Judges"
+    operation_ids = {"POST": "test_judge"}
+    serializer_class = TestSerializer
+
+    @extend_schema(request=TestSerializer, responses={201: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Try a judge on one trajectory of a submission. The run is left out of lists and results."""
+        judge, given = access.find_judge(request.user, pk), self.given()
+        submission = people_access.submission_for(request.user, given["submission"], Role.MAINTAINER)
+        made = runs.start(request.user, judge, submission, {"task_ids": [given["task_id"]]}, test=True)
+        return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
+
+
 def _read_wanted_run(request: Request) -> tuple[Judge, WantedRunSerializer]:
     access.find_judges(request.user)
     wanted = WantedRunSerializer(data=request.data)
@@ -244,6 +270,8 @@ class RunDetail(View):
     """A run with its progress."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"GET": "get_judge_run"}
     serializer_class = RunDetailSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -267,12 +295,16 @@ class RunAction(View):
 class RunPause(RunAction):
     """Pause a run. Calls in flight end; no new ones start."""
 
+    tag = "Judge runs"
+    operation_ids = {"POST": "pause_judge_run"}
     act = staticmethod(runs.pause)
 
 
 class RunCancel(RunAction):
     """Cancel a run. Its judgments stay."""
 
+    tag = "Judge runs"
+    operation_ids = {"POST": "cancel_judge_run"}
     act = staticmethod(runs.cancel)
 
 
@@ -280,6 +312,8 @@ class RunResume(View):
     """Resume a paused run, or one that needs a higher budget."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Judge runs"
+    operation_ids = {"POST": "resume_judge_run"}
     serializer_class = RunDetailSerializer
 
     @extend_schema(request=BudgetSerializer, responses={200: RunDetailSerializer})
@@ -295,6 +329,8 @@ class RunRetry(View):
     """Retry the failed items."""
 
     scopes = {"POST": Scope.WRITE}
+    tag = "Judge runs"
+    operation_ids = {"POST": "retry_judge_run"}
     serializer_class = RetriedSerializer
 
     @extend_schema(request=None, responses={200: RetriedSerializer})
@@ -310,6 +346,8 @@ class Judgments(Listing):
     """The judgments of a run, by task and repetition."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"GET": "list_judgments"}
     serializer_class = JudgmentSerializer
     filters = JudgmentFilters
 
@@ -328,6 +366,8 @@ class JudgmentDetail(View):
     """One judgment with its evidence."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"GET": "get_judgment"}
     serializer_class = JudgmentSerializer
 
     def get(self, request: Request, pk: int) -> Response:
@@ -340,6 +380,8 @@ class JudgmentTrace(View):
     """A judgment with all its model calls: prompts (images by digest), raw replies, tokens, cost and times."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"GET": "get_judgment_trace"}
     serializer_class = JudgmentSerializer
 
     @extend_schema(responses={200: OpenApiTypes.OBJECT})
@@ -361,6 +403,8 @@ class Predictions(View):
     """Measures and groups of an action judge's predictions, and with ``each`` every prediction."""
 
     scopes = {"GET": Scope.READ}
+    tag = "Judge runs"
+    operation_ids = {"GET": "get_predictions"}
     serializer_class = serializers.Serializer
     filters = PredictionFilters
 
