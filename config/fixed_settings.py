@@ -93,6 +93,7 @@ SPECTACULAR_SETTINGS = {
     "DESCRIPTION": "Upload submissions, follow their review, fetch final labels and exports.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "COMPONENT_SPLIT_REQUEST": True,  # or the schema calls uploaded files addresses
     "DEFAULT_GENERATOR_CLASS": "annotation.api.base.CachedSchemaGenerator",
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

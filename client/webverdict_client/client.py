@@ -25,7 +25,7 @@ BUSY = {429, 503}  # the server did nothing, and says when to come again
 GONE = {502, 504}  # it may have done something
 TIME_OUT = httpx2.Timeout(60.0, connect=10.0)
 POLL = 1.0  # seconds
-FINISHED_RUN = {"finished", "cancelled", "failed"}
+OPENAPI = {"Accept": "application/vnd.oai.openapi+json"}
 
 Progress = Callable[[int, int], None]
 
@@ -47,15 +47,15 @@ class Upload:
 class Client:
     """A connection to a WebVerdict server, as the person whose token it has.
 
-    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN. All methods raise `Refused`
+    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN; an empty token: none. All methods raise `Refused`
     if the server refuses, with its problem details, and `httpx2.TransportError` if it cannot be reached.
     """
 
-    def __init__(self, url: str = "", token: str = "", *, timeout: httpx2.Timeout = TIME_OUT) -> None:
+    def __init__(self, url: str = "", token: str | None = None, *, timeout: httpx2.Timeout = TIME_OUT) -> None:
         address = (url or os.environ.get("WEBVERDICT_URL", "")).rstrip("/")
         if not address:
             raise ValueError("State the address of the server: Client(url) or WEBVERDICT_URL.")
-        token = token or os.environ.get("WEBVERDICT_TOKEN", "")
+        token = os.environ.get("WEBVERDICT_TOKEN", "") if token is None else token
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.http = httpx2.Client(base_url=address, headers=headers, timeout=timeout)
 
@@ -73,7 +73,7 @@ class Client:
     @cached_property
     def operations(self) -> dict[str, Operation]:
         """The operations of this server by id."""
-        answer = self._repeat(lambda: self.http.get("/api/schema", params={"format": "json"}), is_safe=True)
+        answer = self._repeat(lambda: self.http.get("/api/schema", headers=OPENAPI), is_safe=True)
         return read_operations(answer.json())
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
@@ -167,8 +167,12 @@ class Client:
         return self.rows("list_judgments", id=judge_run)
 
     def wait_for_run(self, judge_run: int, timeout: float | None = None) -> dict[str, Any]:
-        """Return a judge run when it has ended. Raises TimeoutError; the run goes on."""
-        return self.wait("get_judge_run", lambda found: found["status"] in FINISHED_RUN, timeout, id=judge_run)
+        """Return a judge run when it has ended, or waits for a person: then ``stopped`` has the reason.
+
+        Raises TimeoutError; the run goes on.
+        """
+        ends = ("finished_at", "cancelled_at", "paused_at", "stopped")
+        return self.wait("get_judge_run", lambda found: any(found[end] for end in ends), timeout, id=judge_run)
 
     def freeze(self, submission: int) -> None:
         self.call("freeze_submission", id=submission)
