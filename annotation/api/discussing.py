@@ -68,7 +68,7 @@ class Questions(OfSubmission):
 
     def get_serializer_context(self) -> dict[str, Any]:
         context = super().get_serializer_context()
-        if "pk" not in self.kwargs:
+        if "pk" not in self.kwargs or self.request.method == "OPTIONS":
             return context
         maintains = access.role_in(self.request.user, self.submission()) is Role.MAINTAINER
         return context | {"askers": context["pseudonyms"] if maintains else None}

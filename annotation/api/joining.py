@@ -70,7 +70,7 @@ class Join(View):
                 raise PermissionDenied("You need a second factor here. Open the link in a browser.")
             form = SetPasswordForm(person, dict.fromkeys(("new_password1", "new_password2"), given["password"]))
             if not form.is_valid():
-                faults = [Problem("password_invalid", said, "password") for said in form.errors["new_password2"]]
+                faults = [Problem("password_invalid", str(said), "password") for said in form.errors["new_password2"]]
                 raise Refused("Choose another password.", faults)
             person.password_way = PasswordWay.FIRST
             form.save()

@@ -47,8 +47,9 @@ class Upload:
 class Client:
     """A connection to a WebVerdict server, as the person whose token it has.
 
-    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN; an empty token: none. All methods raise `Refused`
-    if the server refuses, with its problem details, and `httpx2.TransportError` if it cannot be reached.
+    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN; an empty token: none. All
+    methods raise `Refused` if the server refuses, with its problem details, and `httpx2.TransportError` if it cannot be
+    reached.
     """
 
     def __init__(self, url: str = "", token: str | None = None, *, timeout: httpx2.Timeout = TIME_OUT) -> None:

@@ -18,7 +18,8 @@ from django.core.management import CommandError, call_command
 from webverdict_client import Client, Refused, Rows, UnknownArgumentError, client
 from webverdict_client.__main__ import main
 
-from annotation.models import ApiToken, Membership, Person, SignIn, Submission
+from annotation import workflow
+from annotation.models import ApiToken, Person, SignIn, Submission
 from annotation.tests import testing
 from config.celery import app
 
@@ -36,6 +37,21 @@ def mira(tmp_path: Path, live_server: Any, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setenv("WEBVERDICT_TOKEN", ApiToken.issue(person, "test", "admin")[1])
     with Client() as connected:
         yield connected
+
+
+@pytest.fixture
+def visitor(mira: Client) -> Iterator[Client]:
+    """The client of somebody without a token."""
+    with Client(token="") as connected:
+        yield connected
+
+
+@pytest.fixture
+def submission(mira: Client, tmp_path: Path) -> Submission:
+    """A submission that mira maintains."""
+    found = testing.submission(tmp_path)
+    workflow.join_as_maintainer(found, Person.objects.get(username="mira"))
+    return found
 
 
 @pytest.mark.slow
@@ -59,9 +75,8 @@ def test_notebook_takes_trajectories_from_upload_to_a_bundle_that_verifies(
     assert found["final"]["18de976dbe1bd5aee679d9dd1d39f604"] == 0
     assert len(found["labels"]) == 12
     assert sorted(found["labels"]["annotator"].unique()) == ["A1", "A2", "A3"]
-    assert ("dispute", False, False) in found["seen"]
-    assert all(hidden for kind, blind, hidden in found["seen"] if blind)
-    assert any(blind for _, blind, _ in found["seen"])
+    assert found["seen"][0] == ("opposed", False)
+    assert {blind for _, blind in found["seen"][1:]} == {True}
     with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
         bundle.extractall(tmp_path / "bundle")
     verify = [sys.executable, "-I", str(tmp_path / "bundle" / "verify.py"), str(tmp_path / "bundle.zip")]
@@ -98,31 +113,34 @@ def test_a_file_that_cannot_be_fetched_changes_nothing(mira: Client, tmp_path: P
     assert list(tmp_path.glob(".bundle*")) == []
 
 
-class Busy(httpx2.HTTPTransport):
-    """Answers 503 to the first requests, and loses the answer to the next one."""
+class Unreliable(httpx2.HTTPTransport):
+    """Answers 503 to the first request, and loses the answer to the second."""
 
-    failures = 2
+    requests = 0
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.failures -= 1
-        if self.failures > 0:
+        self.requests += 1
+        if self.requests == 1:
             return httpx2.Response(503, headers={"Retry-After": "0"}, request=request)
         answer = super().handle_request(request)
-        if self.failures == 0:
+        if self.requests == 2:
             raise httpx2.ReadError("lost")
         return answer
 
 
 @pytest.mark.django_db(transaction=True)
-def test_reading_is_repeated_and_a_change_only_if_it_did_nothing(mira: Client) -> None:
+def test_reading_is_repeated_and_a_change_only_if_nothing_was_done(mira: Client) -> None:
     assert "list_benchmarks" in mira.operations
-    headers = dict(mira.http.headers)
-    mira.http = httpx2.Client(base_url=mira.http.base_url, headers=headers, transport=Busy())
+    given = {"base_url": mira.http.base_url, "headers": mira.http.headers}
+    mira.close()
+    mira.http = httpx2.Client(**given, transport=(transport := Unreliable()))
     assert mira.rows("list_benchmarks") == Rows()
-    Busy.failures = 2
-    mira.http = httpx2.Client(base_url=mira.http.base_url, headers=headers, transport=Busy())
+    assert transport.requests == 3
+    mira.close()
+    mira.http = httpx2.Client(**given, transport=(transport := Unreliable()))
     with pytest.raises(httpx2.ReadError):  # it may have arrived
-        mira.call("load_prompt_set", name="webjudge/1")
+        mira.call("invite_person", id=1, username="newcomer", role="annotator")
+    assert transport.requests == 2
 
 
 def invite(mira: Client, submission: Submission) -> str:
@@ -130,9 +148,8 @@ def invite(mira: Client, submission: Submission) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_invited_person_joins_once_and_is_recorded(mira: Client, submission: Submission) -> None:
-    Membership.objects.create(submission=submission, person=Person.objects.get(username="mira"), role="maintainer")
-    link, visitor = invite(mira, submission), Client(token="")
+def test_an_invited_person_joins_once_and_is_recorded(mira: Client, visitor: Client, submission: Submission) -> None:
+    link = invite(mira, submission)
     with pytest.raises(Refused) as weak:
         visitor.call("join_with_invitation", link=link, password="short", name="mine")
     assert [each["where"] for each in weak.value.problem["errors"]] == ["password"]
@@ -152,13 +169,17 @@ def test_an_invited_person_joins_once_and_is_recorded(mira: Client, submission: 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("setting", "value"), [("LOCAL_SIGN_IN", False), ("REQUIRE_MFA", "everybody")])
 def test_nobody_joins_past_single_sign_on_or_a_second_factor(
-    mira: Client, submission: Submission, monkeypatch: pytest.MonkeyPatch, setting: str, value: Any
+    mira: Client,
+    visitor: Client,
+    submission: Submission,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: str,
+    value: Any,
 ) -> None:
-    Membership.objects.create(submission=submission, person=Person.objects.get(username="mira"), role="maintainer")
     link = invite(mira, submission)
     monkeypatch.setattr(settings, setting, value)
     with pytest.raises(Refused) as refused:
-        Client(token="").call("join_with_invitation", link=link, password=PASSWORD, name="mine")
+        visitor.call("join_with_invitation", link=link, password=PASSWORD, name="mine")
     assert refused.value.status == 403
     assert not Person.objects.get(username="newcomer").has_usable_password()
 

@@ -18,6 +18,7 @@ from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from annotation import webhooks
 from annotation.models import ApiToken, Person, Submission
 from evaluations.auditing.importing import open_bundle
 from evaluations.tests.audited import bundle
@@ -113,6 +114,8 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
     known["digest"] = load_builtin("webjudge/1").digest
     if "/audits/{" in operation.path:
         known["id"] = open_bundle(bundle(frozen, tmp_path), Person.objects.get(username="mira")).pk
+    if "/webhooks/{" in operation.path:
+        known["id"] = str(webhooks.create(Person.objects.get(username="mira"), frozen, "https://hooks.example/")[0].pk)
     if "{expected}" in operation.path:
         known["expected"] = expectations.Kind.NETWORK_CHECKS.value
         expectations.write(None, trajectory.task, known["expected"], "checks:\n  - url: http://shop.example/\n")

@@ -127,7 +127,7 @@ def build_api() -> str:
         for method, operation in operations.items():
             row = [
                 code(f"{method.upper()} {short}"),
-                operation["x-token-scope"],
+                operation.get("x-token-scope", "none"),
                 _describe_operation(operation, shapes),
             ]
             groups.setdefault(short.split("/")[1], []).append(row)
