@@ -202,6 +202,16 @@ def test_a_maintainer_gets_every_chart_and_table_of_a_page(reviewed: Submission,
 
 
 @pytest.mark.django_db
+def test_a_leaderboard_is_a_figure_with_both_rules_for_label_2(reviewed: Submission) -> None:
+    client = Client()
+    client.force_login(reviewed.memberships.filter(role="maintainer").get().person)
+    found = files_of(client.get(reverse("agents", args=[reviewed.benchmark.slug]), {"paper": "1"}).content)
+    assert {"figures/standings.svg", "tables/standings.tex"} <= set(found)
+    assert b"without label 2" in found["figures/standings.svg"]
+    assert f"{reviewed.agent.name}, by".encode() in found["figures/standings.svg"]
+
+
+@pytest.mark.django_db
 def test_the_caption_names_the_filters_and_the_rules(reviewed: Submission) -> None:
     maintainer = reviewed.memberships.filter(role="maintainer").get().person
     found = files_of(get(maintainer, reviewed, level="easy", rules="published", paper="1").content)

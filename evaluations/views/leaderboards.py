@@ -9,7 +9,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from annotation.views.answers import Request, page
-from evaluations import access, comparison_tables
+from evaluations import access, charts, comparison_tables
 from evaluations.comparison import Label2, attempts, list_judges, places, standings
 from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
@@ -38,7 +38,9 @@ def agents(request: Request, slug: str) -> HttpResponse:
     if wanted := request.GET.get("csv"):
         return csv_file([table, *further] if every else [], wanted, slug, "agents")
     if "paper" in request.GET:
-        return paper_file([table, *further], [], filters.scope(benchmark.name), filters.rules, slug, "agents")
+        rates = [(f"{each.agent}, by {each.by}", each.over_all, each.without_2) for each in found]
+        drawn = [charts.rates("standings", table.title, rates, series=("over all", "without label 2"))]
+        return paper_file([table, *further], drawn, filters.scope(benchmark.name), filters.rules, slug, "agents")
     lines = board.lines(found, chosen, places(chosen, filters.label2), filters.label2)
     levels = sorted({level for each in found for level in each.levels}, key=level_order)
     context = {
