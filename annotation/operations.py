@@ -10,6 +10,7 @@ from contextlib import suppress
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import Http404
 
 from annotation import access, catalogue, mail, parked, queue, reminders, workflow
 from annotation.models import Assignment, KeyPoint, Membership, Person, SpotCheckDraw, Submission, Task, Trajectory
@@ -112,6 +113,14 @@ def accept_key_point(point: KeyPoint) -> None:
 def retire_key_point(point: KeyPoint) -> None:
     parked.submit_due()
     catalogue.retire_key_point(point)
+
+
+def find_key_point(person: Person, pk: int) -> KeyPoint:
+    """Return a key point or proposal that the person may see and change; Http404 otherwise."""
+    found = access.key_point_for(person, pk)
+    if not find_key_points(person, found.task).filter(pk=pk).exists():
+        raise Http404("No such key point.")
+    return found
 
 
 def find_key_points(person: Person, task: Task) -> QuerySet[KeyPoint]:

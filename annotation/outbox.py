@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import connection, transaction
+from django.db.models import Q
 from django.urls import reverse
 
 from annotation import clock, progress
@@ -88,10 +88,21 @@ def describe_submission(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _find_webhooks(scope: Q) -> QuerySet[Webhook]:
-    """Return the webhooks, locked, so that none is deleted before the caller's transaction ends."""
-    found = Webhook.objects.filter(scope, disabled_at=None).select_related("owner", "submission", "benchmark")
-    return found.select_for_update(no_key=True, of=("self",)).order_by("pk")
+def _find_webhooks(scope: Q) -> list[Webhook]:
+    """Return the webhooks, locked, so that none is deleted before the caller's transaction ends.
+
+    The lock is shared: people who label at the same time do not wait for each other, whatever else they have locked.
+    """
+    wanted = Webhook.objects.filter(scope, disabled_at=None).select_related("owner", "submission", "benchmark")
+    found = list(wanted.order_by("pk"))
+    if found and connection.vendor == "postgresql":
+        table = connection.ops.quote_name(Webhook._meta.db_table)
+        with connection.cursor() as cursor:
+            locking = f"SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR KEY SHARE"  # noqa: S608 - our table
+            cursor.execute(locking, [[webhook.pk for webhook in found]])
+            kept = {key for (key,) in cursor.fetchall()}
+        found = [webhook for webhook in found if webhook.pk in kept]
+    return found
 
 
 def _find_facts(

@@ -18,14 +18,14 @@ ASK = "Ask the operator of this instance for a higher quota."
 def count_bytes(benchmark: Benchmark) -> int:
     """Return the size of what is stored for a benchmark; a file that is used twice counts once.
 
-    These are the screenshots and files of its submissions, and what has arrived of unfinished uploads.
+    These are the screenshots and files of its submissions, and the whole length of unfinished uploads.
     """
     shots, files = _find_screenshots(benchmark), _find_files(benchmark)
     used = shots.aggregate(size=Sum("size"))["size"] or 0
     others = files.exclude(sha256__in=shots.values("sha256")).order_by().values("sha256", "size").distinct()
     used += sum(size for _, size in others.values_list("sha256", "size").iterator())
     arriving = ResumableUpload.objects.filter(benchmark=benchmark, offset__lt=F("length"), expires_at__gt=clock.now())
-    return used + (arriving.aggregate(size=Sum("offset"))["size"] or 0)
+    return used + (arriving.aggregate(size=Sum("length"))["size"] or 0)
 
 
 def find_excess(benchmark: Benchmark, sizes: Mapping[str, int]) -> Problem | None:

@@ -13,6 +13,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -110,7 +111,8 @@ def delete_unneeded_parts() -> None:
             if screenshots.stored_at(name) < before:
                 arrivals.delete_file(name)
         if not stored:
-            arrivals.delete_file(folder)
+            with suppress(*screenshots.STORE_ERRORS):
+                default_storage.delete(folder)  # not if a part has arrived meanwhile
 
 
 def _find_expiry() -> datetime:

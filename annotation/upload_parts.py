@@ -23,11 +23,24 @@ def list_files(stored_as: str) -> list[str]:
 def copy(stored_as: str, target: BinaryIO) -> None:
     """Write the whole package. Raises one of `screenshots.STORE_ERRORS`, FileNotFoundError if a file is missing."""
     names = list_files(stored_as)
-    if not names:
-        raise FileNotFoundError(f"The parts of {stored_as} are not stored any more.")
+    if not names or not _is_complete(stored_as):
+        raise FileNotFoundError(f"Parts of {stored_as} are not stored any more.")
     for name in names:
         with default_storage.open(name) as source:
             target.writelines(source.chunks())
+
+
+def _is_complete(stored_as: str) -> bool:
+    """Return whether each part of a package begins where the one before ends, and the last one at its end."""
+    if not (found := FOLDER.fullmatch(stored_as)):
+        return True
+    reached = 0
+    parts = UploadPart.objects.filter(upload=UUID(found[1])).order_by("start")
+    for start, size in parts.values_list("start", "size"):
+        if start != reached:
+            return False
+        reached += size
+    return ResumableUpload.objects.filter(pk=UUID(found[1]), length=reached).exists()
 
 
 def exists(stored_as: str) -> bool:

@@ -327,5 +327,6 @@ def _fail(delivery: WebhookDelivery, reason: str, status: int | None = None, *, 
     due_at = None
     if not ended and delivery.attempts <= len(DELAYS):
         due_at = clock.now() + DELAYS[delivery.attempts - 1]
-    own = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts)
+    # Without a time, the webhook was switched off meanwhile.
+    own = WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts, due_at__isnull=False)
     own.update(due_at=due_at, status=status, error=printable(reason, 300))

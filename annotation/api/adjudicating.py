@@ -41,7 +41,7 @@ class Draws(View):
 
     @extend_schema(request=None, responses={201: DrawSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Draw spot checks from the unanimous trajectories that were in no earlier draw; for its maintainers too."""
+        """Draw spot checks from unanimous trajectories of no earlier draw; maintainers may do this too."""
         found = access.submission_for(request.user, pk, Role.MAINTAINER, Role.ADJUDICATOR)
         made = operations.draw_spot_checks(request.user, found)
         counts = {"number": made.number, "population": len(made.population), "drawn": len(made.drawn)}
@@ -59,7 +59,7 @@ class QueueFilters(KindSerializer):
 
 
 class WaitingSerializer(serializers.Serializer):
-    """A trajectory in the queue. Those to judge blind tell only that their labels agree."""
+    """A trajectory in the queue. Blind spot checks show only that the labels agree."""
 
     trajectory = serializers.IntegerField(source="pk")
     task_id = serializers.CharField(source="task.external_id")
@@ -94,7 +94,7 @@ class AdjudicationDeskSerializer(DeskSerializer):
     """A trajectory with what its adjudicator may see.
 
     ``labels`` (the newest revisions), ``flags``, ``flag_answers`` and ``decisions`` are null until the caller has
-    opened a dispute, or decided what is judged blind. ``opened``: the caller has opened it, and may decide.
+    opened a dispute, or decided a spot check. ``opened``: the caller has opened it, and may decide.
     """
 
     state = serializers.ChoiceField(choices=[state.value for state in State])
@@ -194,7 +194,7 @@ class AdjudicationDetail(OfTrajectory):
 
     @extend_schema(request=ReasonSerializer, responses={200: AdjudicationDeskSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Open a trajectory to decide it; its labels cannot change any more. A decided one needs a reason."""
+        """Open a trajectory to decide it; its labels cannot change any more. A decided trajectory needs a reason."""
         found = self.trajectory()
         workflow.open_adjudication(request.user, found, self.given(ReasonSerializer)["reason"])
         return Response(describe_adjudication(request, found))
@@ -235,7 +235,7 @@ class PutOff(OfTrajectory):
 
     @extend_schema(request=None, responses={200: UntilSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Keep an opened trajectory for a day, and be offered others meanwhile."""
+        """Keep an opened trajectory for a day; others are offered meanwhile."""
         return Response({"until": workflow.put_off_adjudication(request.user, self.trajectory())})
 
 

@@ -95,8 +95,10 @@ class NextTrajectory(View):
 
     @extend_schema(request=None, responses={200: AssignedSerializer, 204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Reserve the next trajectory; 204 if the queue is empty. Until its label, the same one is returned again, and
-        its reservation is renewed."""
+        """Reserve the next trajectory; 204 if the queue is empty.
+
+        Until you label, decline or put it off, the same one is returned and its reservation renewed.
+        """
         submission = access.submission_for(request.user, pk, Role.ANNOTATOR)
         assignment = operations.claim_next(request.user, submission)
         if assignment is None:
@@ -135,7 +137,7 @@ class OwnLabel(OfTrajectory):
 
     @extend_schema(request=NewLabelSerializer, responses={201: OwnLabelSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Submit a label at once, without the time to undo that the page gives. The same label again changes nothing.
+        """Submit a label at once, without the undo period of the page. The same label again changes nothing.
 
         Active time and opened steps are null, because they are not measured.
         """
@@ -154,7 +156,7 @@ class Revisions(OfTrajectory):
 
     @extend_schema(request=RevisionSerializer, responses={201: OwnLabelSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Correct the label, with a reason; 409 once it is fixed. The same revision again changes nothing."""
+        """Correct the label, with a reason; 409 once it can no longer change. A repeated revision changes nothing."""
         found, given = self.trajectory(), self.given()
         parked.submit_due(found.submission)
         content = read_content(given, found)
@@ -200,7 +202,7 @@ class PutOff(OfTrajectory):
 
     @extend_schema(request=None, responses={200: UntilSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Keep the reservation for a day, and be offered other trajectories meanwhile."""
+        """Keep the reservation for a day; others are offered meanwhile."""
         return Response({"until": workflow.put_off(request.user, self.trajectory()).lease_expires_at})
 
 

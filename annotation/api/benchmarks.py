@@ -100,7 +100,7 @@ class KeyPoints(View):
 
     @extend_schema(responses=KeyPointSerializer(many=True))
     def get(self, request: Request, slug: str, external_id: str) -> Response:
-        """List them with those that were retired. People who annotate the benchmark see no proposals."""
+        """List the key points, also retired ones. People who annotate the benchmark see no proposals."""
         task = self.task()
         self.chosen()
         found = operations.find_key_points(request.user, task).order_by("position", "pk")
@@ -124,7 +124,7 @@ class KeyPointAccept(View):
 
     @extend_schema(request=None, responses={200: KeyPointSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        found = access.key_point_for(request.user, pk)
+        found = operations.find_key_point(request.user, pk)
         type(self).act(found)
         found.refresh_from_db()
         return Response(KeyPointSerializer(found).data)

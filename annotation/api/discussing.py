@@ -161,6 +161,6 @@ class CommentDetail(View):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete an own comment, or any as a maintainer."""
+        """Delete your own comment; maintainers delete any."""
         workflow.delete_comment(access.comment_for(request.user, pk))
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -20,7 +20,7 @@ from annotation import second_factor, sign_ins
 from annotation.api.base import Request, View
 from annotation.api_tokens import Scope
 from annotation.models import ApiToken, Person
-from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, PasswordWay
+from annotation.models.people import DEFAULT_LIFETIME, LONGEST_LIFETIME, PasswordWay, lock_with_operators
 from annotation.problem_details import Refused
 from annotation.records import Problem
 from annotation.workflow import passwords
@@ -32,7 +32,9 @@ class JoinSerializer(serializers.Serializer):
         max_length=4096, trim_whitespace=False, help_text="The new password, to sign in on the pages."
     )
     name = serializers.CharField(max_length=100, help_text="What the token is for.")
-    scope = serializers.ChoiceField(choices=Scope.choices, default=Scope.WRITE)
+    scope = serializers.ChoiceField(
+        choices=[Scope.READ, Scope.WRITE], default=Scope.WRITE, help_text="A token with admin is created in a browser."
+    )
     days = serializers.IntegerField(min_value=1, max_value=LONGEST_LIFETIME, default=DEFAULT_LIFETIME)
 
 
@@ -90,9 +92,13 @@ def _find_invited(link: str) -> Person:
         key = urlsafe_base64_decode(match.kwargs["uidb64"]).decode() if match.url_name == "join" else ""
     except (Resolver404, ValueError) as error:
         raise invalid from error
-    people = Person.objects.select_for_update().filter(is_active=True, erased_at=None)
+    people = Person.objects.filter(is_active=True, erased_at=None)
     person = people.filter(pk=key).first() if key.isdecimal() and len(key) < 19 else None
-    if person is None or passwords.has_joined(person):
+    if person is None:
+        raise invalid
+    lock_with_operators(person)  # before its row alone, in the order of every change of an account
+    person.refresh_from_db()
+    if passwords.has_joined(person) or not person.is_active or person.erased_at is not None:
         raise invalid
     if not default_token_generator.check_token(person, match.kwargs["token"]):
         raise invalid

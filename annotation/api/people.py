@@ -20,6 +20,7 @@ from annotation.forms import check_people_file_size
 from annotation.invitations import GIVEN_ROLES
 from annotation.models import Membership, Person
 from annotation.problem_details import Refused
+from annotation.workflow import Conflict, passwords
 
 REVIEWERS = [pair for pair in GIVEN_ROLES if pair[0] != Role.MAINTAINER]
 
@@ -60,7 +61,7 @@ class Invitations(View):
 
     @extend_schema(request=NewInvitationSerializer, responses={201: InvitationSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Create an account and its role, and return the link to join; for maintainers of the instance."""
+        """Create an account and its role, and return the link to join; for people who may create submissions."""
         found = access.submission_for(request.user, pk, Role.MAINTAINER)
         access.require_creator(request.user)
         member, path = operations.invite(request.user, found, **self.given())
@@ -92,9 +93,11 @@ class InviteAgain(OfMember):
 
     @extend_schema(request=None, responses={200: InvitationSerializer})
     def post(self, request: Request, pk: int, pseudonym: str) -> Response:
-        """Return a new link for a person who has not joined; operators get one for everybody."""
+        """Return a new link for a member who has not joined. Links for forgotten passwords are made on the page."""
         member = self.member()
         access.require_creator(request.user)
+        if passwords.has_joined(member.person):
+            raise Conflict("This person has joined. A link for a new password is made on the page People.")
         return Response(_describe(request, member, *operations.invite_again(request.user, member.person)))
 
 
@@ -105,7 +108,7 @@ class Deactivate(OfMember):
 
     @extend_schema(request=None, responses={200: MemberSerializer})
     def post(self, request: Request, pk: int, pseudonym: str) -> Response:
-        """End a person's part. Their labels stay, and what they have reserved returns to the queue."""
+        """Deactivate a member. Their labels stay, and what they have reserved returns to the queue."""
         member = self.member()
         made = operations.deactivate(request.user, member.submission, member.person)
         return Response(MemberSerializer(made).data)
@@ -127,7 +130,7 @@ class RoleSerializer(serializers.Serializer):
 
 
 class RemindedSerializer(serializers.Serializer):
-    """``others`` have no work or address, want no reminders, or were active or reminded in the last day."""
+    """``others`` were not reminded: no work, no address, no wish, or active or reminded in the last day."""
 
     reminded = serializers.IntegerField()
     others = serializers.IntegerField()

@@ -52,7 +52,7 @@ class MetadataSerializer(PackageSerializer):
 
 
 class ResumableUploadSerializer(serializers.ModelSerializer):
-    """An upload in parts; ``report`` is its address as an upload once it is complete."""
+    """An upload in parts; ``report``: address of the report, once complete."""
 
     report = serializers.SerializerMethodField()
 
@@ -168,19 +168,21 @@ class ResumableUploadParts(TusView):
         ],
     )
     def patch(self, request: Request, pk: Any) -> Response:
-        """Add the next part. With the last byte, the import starts, and `GET /uploads/{id}` follows it."""
+        """Add the next part. With the last byte, the import starts, and `GET /uploads/{id}` shows its progress."""
         upload = access.resumable_upload_for(request.user, pk)
         if request.content_type != BODY_TYPE:
             return problem(status.HTTP_415_UNSUPPORTED_MEDIA_TYPE, f"Send parts with Content-Type: {BODY_TYPE}.")
         if not request.META.get("CONTENT_LENGTH"):
             return problem(status.HTTP_411_LENGTH_REQUIRED, "Send parts with the header Content-Length.")
         size, offset = int(request.META["CONTENT_LENGTH"]), _read_number(request, "Upload-Offset")
+        if not size:
+            raise serializers.ValidationError({"Content-Length": "A part has at least one byte."})
         resumable.append(upload, offset, size, request._request.read, _read_checksum(request), jobs.import_upload.delay)
         return Response(status=status.HTTP_204_NO_CONTENT, headers=_state(upload))
 
     @extend_schema(parameters=[RESUMABLE], responses={204: None, **_problems(412)})
     def delete(self, request: Request, pk: Any) -> Response:
-        """Give up an unfinished upload. 409 if it is complete."""
+        """Cancel an unfinished upload. 409 if it is complete."""
         resumable.cancel(access.resumable_upload_for(request.user, pk))
         return Response(status=status.HTTP_204_NO_CONTENT)
 

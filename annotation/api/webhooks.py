@@ -191,6 +191,6 @@ class Replay(View):
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: UUID, delivery_pk: UUID) -> Response:
-        """Queue a message again, with the same id; nothing happens while it is being sent."""
+        """Queue a message again, with the same id; no effect during an attempt."""
         webhooks.replay(webhook_access.delivery_for(request.user, pk, delivery_pk))
         return Response(status=status.HTTP_202_ACCEPTED)

@@ -300,7 +300,7 @@ def test_tabs_of_a_practice_set_name_only_what_it_has(
     assert "2 of 2 trajectories have a known answer" in page
     assert "View known answers" in page
     _, second = read_navs(mira.get(reverse("gold", args=[made.pk])).content.decode())
-    assert [text for _, _, text in second] == ["Settings", "Known answers", "Events"]
+    assert [text for _, _, text in second] == ["Settings", "Known answers", "Webhooks", "Events"]
 
 
 @pytest.mark.parametrize("query", ["state=dispute", "slot=open&who=A1", "q=shop", "page=2"])

@@ -52,7 +52,7 @@ def test_upload_continues_after_a_cut_connection_and_a_reload(
 
     page.unroute("**/uploads/resumable/*")
     page.reload()
-    expect(page.get_by_text("1.0 MB of 2.6 MB have arrived.")).to_be_visible()
+    expect(page.get_by_text("1.0 MB of 2.6 MB received.")).to_be_visible()
     page.get_by_label("Choose the same file").set_input_files(other)
     expect(page.get_by_text("This is another file")).to_be_visible()
     page.get_by_label("Choose the same file").set_input_files(path)

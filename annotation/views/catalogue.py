@@ -139,14 +139,14 @@ def add_key_points(request: Request, pk: int) -> HttpResponse:
 
 @act
 def accept_key_point(request: Request, pk: int) -> HttpResponse:
-    found = access.key_point_for(request.user, pk)
+    found = operations.find_key_point(request.user, pk)
     operations.accept_key_point(found)
     return _to_task(found.task)
 
 
 @act
 def retire_key_point(request: Request, pk: int) -> HttpResponse:
-    found = access.key_point_for(request.user, pk)
+    found = operations.find_key_point(request.user, pk)
     operations.retire_key_point(found)
     return _to_task(found.task)
 

@@ -32,6 +32,7 @@ from annotation.models import (
     Person,
     Phrase,
     Question,
+    ResumableUpload,
     SignIn,
     Webhook,
 )
@@ -195,6 +196,7 @@ def _forget_traces(person: Person) -> None:
     for field in references().values():
         if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
             _clear_file_names(referring(field, person))
+    ResumableUpload.objects.filter(uploaded_by=person).update(metadata="")  # it has the name of the file, too
 
 
 def _clear_file_names(rows: QuerySet[Any]) -> None:

@@ -36,9 +36,11 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("operations", help="list the operations of the API")
     commands.add_parser("describe", help="print what an operation takes").add_argument("operation")
-    call = commands.add_parser("call", help="make an operation and print its answer as JSON")
+    call = commands.add_parser("call", help="call an operation and print its answer as JSON")
     call.add_argument("operation")
-    call.add_argument("values", nargs="*", metavar="NAME=VALUE", help="JSON, or a text; a file: its path")
+    call.add_argument(
+        "values", nargs="*", metavar="NAME=VALUE", help="value as JSON, or plain text; for a file, its path"
+    )
     call.add_argument("--all", action="store_true", help="all pages of a list")
     call.add_argument("--output", metavar="FILE", help="write the file that the operation returns")
     upload = commands.add_parser("upload", help="upload a package and wait for its report")

@@ -47,7 +47,7 @@ class Upload:
 class Client:
     """A connection to a WebVerdict server, as the person whose token it has.
 
-    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN; an empty token: none. All
+    ``url`` and ``token`` default to the environment's WEBVERDICT_URL and WEBVERDICT_TOKEN; ``token=""`` sends none. All
     methods raise `Refused` if the server refuses, with its problem details, and `httpx2.TransportError` if it cannot be
     reached.
     """
@@ -78,7 +78,7 @@ class Client:
         return read_operations(answer.json())
 
     def call(self, operation: str, /, **arguments: Any) -> Any:
-        """Make an operation, and return its JSON, or the bytes of a file, or None if there is no content.
+        """Call an operation, and return its JSON, or the bytes of a file, or None if there is no content.
 
         Arguments are parameters of the address, filters, and fields of the body; the value of a file is its path.
         Raises UnknownArgumentError before anything is sent.
@@ -98,7 +98,7 @@ class Client:
             number += 1
 
     def download(self, operation: str, to: str | Path, /, **arguments: Any) -> Path:
-        """Write the file of an operation to ``to``, which has all of it or does not change; return its path."""
+        """Write the file of an operation to ``to``, which stays unchanged if this fails; return its path."""
         target = Path(to)
         part = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
@@ -132,13 +132,17 @@ class Client:
         progress: Progress = lambda done, total: None,
         **options: bool | int,
     ) -> Upload:
-        """Send a package, over connections that break, too. ``options`` are those of `create_upload`, as ``dry_run``.
+        """Send a package; continue after connection failures. ``options`` are other fields of `upload_package`.
 
-        ``state`` is a file that remembers the unfinished upload, so that another process can continue it.
+        ``state`` is a file that remembers the unfinished upload: the same call in another process continues it.
         """
         package, remembered = Path(path), Path(state) if state else None
-        fields = {"benchmark": benchmark, "agent": agent} | {name: json.dumps(value) for name, value in options.items()}
-        what = {"file": str(package.resolve()), "size": package.stat().st_size, "url": str(self.http.base_url)} | fields
+        fields = {"benchmark": str(benchmark), "agent": str(agent)} | {
+            name: json.dumps(value) for name, value in options.items()
+        }
+        found = package.stat()
+        what = {"file": str(package.resolve()), "size": found.st_size, "changed": found.st_mtime_ns}
+        what |= {"url": str(self.http.base_url)} | fields
         started = _recall(remembered, what)
         for is_last in (started is None, True):
             if started is None:
@@ -222,7 +226,7 @@ class Client:
                 again = answer.status_code in BUSY or (is_safe and answer.status_code in GONE)
                 if is_last or not again:
                     raise resumable.refusal(answer)
-                pause = max(pause, min(float(answer.headers.get("Retry-After", 0)), LONGEST_PAUSE))
+                pause = max(pause, min(resumable.read_pause(answer), LONGEST_PAUSE))
             time.sleep(pause)
         raise AssertionError  # the last try returns or raises
 

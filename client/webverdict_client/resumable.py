@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 class Refused(Exception):
-    """The server does not accept the package; ``problem`` is its answer (RFC 9457), empty if it has none."""
+    """The server refused the request; ``problem`` is its answer (RFC 9457), empty if it has none."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(problem.get("detail") or f"The server answered {status}.")
@@ -56,7 +56,8 @@ def start(client: httpx2.Client, path: Path, fields: Mapping[str, str], *, patie
     # An upload whose answer was lost expires.
     while (answer := attempts.make(lambda: client.post(PATH, headers=headers))) is None:
         pass
-    return Started(answer.headers["Location"], answer.json()["report"])
+    # Only the path: the token must not go to another host, or in clear text.
+    return Started(httpx2.URL(answer.headers["Location"]).raw_path.decode(), answer.json()["report"])
 
 
 def send(
@@ -119,7 +120,7 @@ class _Attempts:
                 return answer
             if is_over or answer.status_code not in AGAIN:
                 raise refusal(answer)
-            pause = float(answer.headers.get("Retry-After", 0))
+            pause = min(read_pause(answer), LONGEST_PAUSE)
         time.sleep(max(pause, min(FIRST_PAUSE * 2**self.failures, LONGEST_PAUSE)))
         self.failures = min(self.failures + 1, 10)
         return None
@@ -130,11 +131,18 @@ def _request(client: httpx2.Client, address: str, file: BinaryIO, offset: int | 
     if offset is None:
         return client.head(address, headers=VERSION)
     file.seek(offset)
-    body = file.read(size)
+    if not (body := file.read(size)):
+        raise OSError(f"{file.name} has become shorter while it was sent.")
     checksum = f"sha256 {_encode(hashlib.sha256(body).digest())}"
     headers = {**VERSION, "Upload-Offset": str(offset), "Upload-Checksum": checksum}
     headers["Content-Type"] = "application/offset+octet-stream"
     return client.patch(address, content=body, headers=headers)
+
+
+def read_pause(answer: httpx2.Response) -> float:
+    """Return the seconds of Retry-After; 0 without it, or with a date."""
+    given = answer.headers.get("Retry-After", "")
+    return float(given) if given.isdecimal() else 0.0
 
 
 def _encode(data: bytes) -> str:

@@ -154,6 +154,8 @@ def test_an_invited_person_joins_once_and_is_recorded(mira: Client, visitor: Cli
         visitor.call("join_with_invitation", link=link, password="short", name="mine")
     assert [each["where"] for each in weak.value.problem["errors"]] == ["password"]
     assert ApiToken.objects.filter(person__username="newcomer").count() == 0
+    with pytest.raises(Refused, match="scope"):  # an invitation must not become a token that invites others
+        visitor.call("join_with_invitation", link=link, password=PASSWORD, name="mine", scope="admin")
     joined = visitor.call("join_with_invitation", link=link, password=PASSWORD, name="mine", scope="read")
     assert (joined["username"], joined["scope"]) == ("newcomer", "read")
     with Client(token=joined["token"]) as newcomer:

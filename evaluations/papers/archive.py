@@ -17,9 +17,9 @@ README = """{title}
 {made}
 
 figures/ has each chart as SVG and PDF, tables/ each table as LaTeX and CSV. To see all of them: pdflatex all.tex
-In your own document, load graphicx and booktabs, and use \\input{{tables/NAME}} and \\input{{figures/NAME}}.
-Names in scripts that pdflatex does not know need xelatex or lualatex. The .tex file of a figure has its numbers in
-words.
+Copy both folders beside your document, load graphicx, booktabs and fontenc (T1), and use \\input{{tables/NAME}} and
+\\input{{figures/NAME}}. Names in other alphabets need xelatex or lualatex. A comment in the .tex file of a figure has
+its numbers in words.
 """
 ALL = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -52,7 +52,7 @@ def write_archive(title: str, basis: str, tables: Iterable[Table], charts: Itera
             files |= {f"{name}.tex": latex.write_table(table, basis, table.name), f"{name}.csv": table.as_csv()}
     inputs = [rf"\input{{{name.removesuffix('.tex')}}}\clearpage" for name in files if name.endswith(".tex")]
     files["all.tex"] = ALL % "\n".join(inputs)
-    origin = f"Made by WebVerdict on {made:%Y-%m-%d}."
+    origin = f"Created by WebVerdict on {made:%Y-%m-%d}."
     files["README.txt"] = README.format(title=title, basis=basis, made=origin) + (f"\n{no_pdf}\n" if no_pdf else "")
     return _zip(files)
 

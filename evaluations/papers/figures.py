@@ -42,7 +42,7 @@ def as_pdf(chart: Chart) -> bytes:
 
 
 def explain_chart(chart: Chart) -> str:
-    """Return how to read the chart, in one line; "" if that is plain."""
+    """Return how to read the chart, in one line; "" if nothing needs to be said."""
     key = render_to_string(chart.template, {"chart": chart, "frame": f"{FOLDER}/_key.html"})
     return " ".join(html.unescape(strip_tags(key)).split())
 

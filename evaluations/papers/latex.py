@@ -20,6 +20,8 @@ SPECIAL = {
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
     "…": r"\ldots{}",
+    "[": "{[}",  # or it would be an argument of the end of a row, as the star
+    "*": "{*}",
     MINUS: "$-$",
 } | {char: f"\\{char}" for char in "{}$&#%_"}
 END = r"\\"
@@ -34,7 +36,7 @@ def escape(text: str) -> str:
 def write_table(table: Table, basis: str, label: str) -> str:
     """Return a floating table. The caption has title, ``basis`` and note; below are the meanings of its columns.
 
-    A wide table becomes parts below each other, or a list of its figures if it has one row.
+    A wide table is split into stacked parts; with one row, it becomes a list.
     """
     reasons: dict[str, int] = {}
     shown = table.body[:MOST_ROWS]

@@ -25,9 +25,9 @@ from evaluations.statistics import Measure, wilson
 from evaluations.tables import Column, Table
 from evaluations.tests import builders as results
 
-HOSTILE = r"\input{/etc/passwd} 100% of $x_1 & #2 ~^" + "</style><script>alert(1)</script>\u202e"
+HOSTILE = r"[*] \input{/etc/passwd} 100% of $x_1 & #2 ~^" + "</style><script>alert(1)</script>\u202e"
 ESCAPED = (
-    r"\textbackslash{}input\{/etc/passwd\} 100\% of \$x\_1 \& \#2 \textasciitilde{}\textasciicircum{}"
+    r"{[}{*}] \textbackslash{}input\{/etc/passwd\} 100\% of \$x\_1 \& \#2 \textasciitilde{}\textasciicircum{}"
     r"\textless{}/style\textgreater{}\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{}" + "\ufffd"
 )
 RATES = [(HOSTILE, wilson(3, 4)), ("None", Measure(None, n=0, undefined="no case"))]
@@ -60,7 +60,7 @@ WRITTEN = r"""\begin{table}
 \toprule
 \textbf{Agent} & \textbf{Rule} & \textbf{R1} & \textbf{R2} & \textbf{R3} & \textbf{R4} & \textbf{R5} \\
 \midrule
-A\_1 & left out & 75.0\% {\scriptsize 3/4 [30.1, 95.4]} & NONE & NONE & NONE & NONE \\
+A\_1 & left out & 75.0\% {\scriptsize 3/4 {[}30.1, 95.4]} & NONE & NONE & NONE & NONE \\
 B & kept & --\textsuperscript{2} {\scriptsize n 0} & 50.0\% & 50.0\% & 50.0\% & 50.0\% \\
 \bottomrule
 \end{tabular}}

@@ -132,7 +132,7 @@ async function offer(upload) {
       remember(null);
       return;
     }
-    part(again, "bytes").textContent = `${formatBytes(offset)} of ${formatBytes(upload.size)} have arrived.`;
+    part(again, "bytes").textContent = `${formatBytes(offset)} of ${formatBytes(upload.size)} received.`;
   } catch (error) {
     if (error instanceof Failure) {
       remember(null);
