@@ -160,6 +160,7 @@ class Test(View):
     scopes = {"POST": Scope.ADMIN}
     tag = "Webhooks"
     operation_ids = {"POST": "test_webhook"}
+    serializer_class = serializers.Serializer
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: UUID) -> Response:
@@ -188,6 +189,7 @@ class Replay(View):
     scopes = {"POST": Scope.ADMIN}
     tag = "Webhooks"
     operation_ids = {"POST": "replay_webhook_delivery"}
+    serializer_class = serializers.Serializer
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, pk: UUID, delivery_pk: UUID) -> Response:

@@ -93,7 +93,10 @@ def test_options_is_answered_by_every_endpoint(root: Client, name: str) -> None:
     given = dict.fromkeys(re.findall(r"<uuid:(\w+)>", ROUTES[name]), uuid.uuid4())
     wanted = re.findall(r"<(?:\w+:)?(\w+)>", ROUTES[name])
 
-    answer = root.options(reverse(name, kwargs={key: given.get(key, SAMPLE[key]) for key in wanted}))
+    answer = root.options(reverse(name, kwargs={key: given[key] if key in given else SAMPLE[key] for key in wanted}))
 
+    if "resumable" in name:  # tus: 204, and what the server can in headers
+        assert (answer.status_code, answer["Tus-Version"]) == (204, "1.0.0")
+        return
     assert answer.status_code in (200, 405)
     assert answer["Content-Type"] in ("application/json", "application/problem+json")
