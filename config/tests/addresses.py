@@ -24,6 +24,7 @@ from judges.models import Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompts import load_builtin
 
 Values = dict[str, Any]
+NOBODYS = "00000000-0000-4000-8000-000000000000"  # a key of no row
 
 
 def patterns(resolver: Any = None, prefix: str = "", namespace: str = "") -> Iterator[tuple[str, str, URLPattern]]:
@@ -48,6 +49,7 @@ def build_arguments(
     rows: Sequence[Trajectory], pairs: Sequence[tuple[Trajectory, Trajectory]]
 ) -> tuple[dict[str, list[Values]], Values]:
     """Return the values to walk with, by part of a route and by name: 40 queries for all routes together."""
+    sent = WebhookDelivery.objects.order_by("-created_at").first()
     submission, slug = rows[0].submission_id, rows[0].submission.benchmark.slug
     things: dict[str, list[Values]] = {
         "trajectories/<int:pk>/pages/": [
@@ -74,8 +76,8 @@ def build_arguments(
         "judge-runs/<int:pk>": [{"pk": JudgeRun.objects.earliest("pk").pk}],
         "judgments/<int:pk>": [{"pk": pk} for pk in Judgment.objects.order_by("pk").values_list("pk", flat=True)[:6]],
         "judges/models/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
-        "webhooks/<uuid:pk>": [{"pk": WebhookDelivery.objects.latest("created_at").webhook_id}],
-        "uploads/resumable/<uuid:pk>": [{"pk": "00000000-0000-4000-8000-000000000000"}],  # nobody else's is shown
+        "webhooks/<uuid:pk>": [{"pk": sent.webhook_id if sent else NOBODYS}],
+        "uploads/resumable/<uuid:pk>": [{"pk": NOBODYS}],
         "model-terms/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
@@ -99,7 +101,7 @@ def build_arguments(
         "part": "labels",
         "uidb64": "MQ",
         "token": "set-password",
-        "delivery_pk": WebhookDelivery.objects.latest("created_at").pk,
+        "delivery_pk": sent.pk if sent else NOBODYS,
         "object_id": "1",
         "id": "1",
         "app_label": "annotation",

@@ -329,7 +329,9 @@ def test_filters_narrow_the_cases_and_stay_in_every_link_of_the_page(mira: Perso
     assert len(others) == 1  # the switch
     for link in narrowing:
         given = {
-            name: value[0] for name, value in parse_qs(urlsplit(link).query).items() if name not in ("csv", "page")
+            name: value[0]
+            for name, value in parse_qs(urlsplit(link).query).items()
+            if name not in ("csv", "page", "paper")
         }
         given |= {"label2": query["label2"]} if link in others else {}
         assert given == query or given == {k: v for k, v in query.items() if k not in ("agent", "level")}
