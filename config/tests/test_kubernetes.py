@@ -85,7 +85,7 @@ def find_ports_out(name):
 
 def test_each_workload_reaches_only_what_it_needs():
     services = {5432, 6379, 443}
-    further = {"mail-worker": {25, 465, 587}, "judge-worker": {None}}
+    further = {"mail-worker": {25, 465, 587, 8443}, "judge-worker": {None}}
     expected = {name: services | further.get(name, set()) for name in PODS} | {"proxy": {"http"}}
     assert {name: find_ports_out(name) for name in PODS} == expected
 

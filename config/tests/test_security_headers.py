@@ -33,6 +33,7 @@ ADDRESSES = [
 # All that strangers may open without a signed link. Everything else is refused, or leads to the sign-in.
 PUBLIC = {
     "api-docs",
+    "api-join",
     "forgotten-password",
     "session",
     "sign-in",
