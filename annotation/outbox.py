@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from annotation import clock, progress
@@ -35,13 +35,13 @@ Fact = tuple[WebhookEvent, str, dict[str, Any]]  # with the topic, and data besi
 
 def write(submission: Submission, kind: str, payload: Mapping[str, Any], trajectory: Trajectory | None = None) -> None:
     """Write the messages that follow from an event of this kind, which the caller has just appended."""
-    if kind in REPORTED:
+    if kind in REPORTED and getattr(submission, "has_webhooks", True):  # see `guards.lock_submission`
         with transaction.atomic(savepoint=False):
             _write(submission, kind, payload, trajectory)
 
 
 def _write(submission: Submission, kind: str, payload: Mapping[str, Any], trajectory: Trajectory | None) -> None:
-    webhooks = _find_webhooks(Q(submission=submission) | Q(benchmark=submission.benchmark_id))
+    webhooks = _lock(webhooks_of(submission, submission.benchmark_id))
     entitled = [webhook for webhook in webhooks if is_entitled(webhook, submission)]
     if not entitled:
         return
@@ -53,7 +53,7 @@ def _write(submission: Submission, kind: str, payload: Mapping[str, Any], trajec
 
 def write_upload(upload: Upload) -> None:
     """Report the end of an upload to the webhooks of the person who uploaded it."""
-    owned = _find_webhooks(Q(benchmark=upload.benchmark_id, owner=upload.uploaded_by))
+    owned = _lock(Webhook.objects.filter(benchmark=upload.benchmark_id, owner=upload.uploaded_by, disabled_at=None))
     data = {
         "upload": str(upload.pk),
         "benchmark": upload.benchmark.slug,
@@ -88,13 +88,16 @@ def describe_submission(submission: Submission) -> dict[str, Any]:
     }
 
 
-def _find_webhooks(scope: Q) -> list[Webhook]:
+def webhooks_of(submission: Any, benchmark: Any) -> QuerySet[Webhook]:
+    return Webhook.objects.filter(Q(submission=submission) | Q(benchmark=benchmark), disabled_at=None)
+
+
+def _lock(wanted: QuerySet[Webhook]) -> list[Webhook]:
     """Return the webhooks, locked, so that none is deleted before the caller's transaction ends.
 
     The lock is shared: people who label at the same time do not wait for each other, whatever else they have locked.
     """
-    wanted = Webhook.objects.filter(scope, disabled_at=None).select_related("owner", "submission", "benchmark")
-    found = list(wanted.order_by("pk"))
+    found = list(wanted.select_related("owner", "submission", "benchmark").order_by("pk"))
     if found and connection.vendor == "postgresql":
         table = connection.ops.quote_name(Webhook._meta.db_table)
         with connection.cursor() as cursor:

@@ -328,11 +328,11 @@ def test_the_desk_costs_at_most_twelve_queries(
         alice.get(reverse("trajectory", args=[held.pk]))
 
 
-def test_submitting_costs_at_most_21_queries(
+def test_submitting_costs_at_most_twenty_queries(
     alice: Client, held: Trajectory, django_assert_max_num_queries: Any
 ) -> None:
     form = filled(held)
-    with django_assert_max_num_queries(21):  # one of them asks for webhooks
+    with django_assert_max_num_queries(20):
         assert alice.post(reverse("submit", args=[held.pk]), form).status_code == 302
 
 
