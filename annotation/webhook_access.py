@@ -1,4 +1,4 @@
-"""Who may see and send what of webhooks, by the rules of `access`. A webhook is its owner's alone."""
+"""Rights to see and send webhooks, by the rules of `access`. A webhook is its owner's alone."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class WorkSerializer(serializers.Serializer):
 
 
 class Work(View):
-    """What waits for the caller in each submission, in all their roles."""
+    """The work of the caller in each submission, in all their roles."""
 
     scopes = {"GET": Scope.READ}
     tag = "Annotation"

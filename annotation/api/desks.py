@@ -1,4 +1,4 @@
-"""What annotators and adjudicators read of a trajectory, as the pages of their desks show it, and its files."""
+"""A trajectory as the desks of annotators and adjudicators show it, and its files."""
 
 from __future__ import annotations
 

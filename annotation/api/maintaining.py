@@ -1,4 +1,4 @@
-"""What maintainers do with a submission beyond reading it: settings, freeze, reopening, archive, reports."""
+"""Changes of a submission by its maintainers: settings, freeze, reopening, archive, reports."""
 
 from __future__ import annotations
 

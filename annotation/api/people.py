@@ -172,7 +172,7 @@ class OutcomeSerializer(serializers.Serializer):
 
 
 class PeopleReportSerializer(serializers.Serializer):
-    """What was done for each line. ``without_mail``: user names of people who need a link."""
+    """The outcome of each line. ``without_mail``: user names of people who need a link."""
 
     outcomes = OutcomeSerializer(many=True)
     warnings = ProblemSerializer(many=True)

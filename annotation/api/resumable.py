@@ -65,7 +65,7 @@ class ResumableUploadSerializer(serializers.ModelSerializer):
 
 
 class TusView(View):
-    """What the two addresses have in common: versions, and methods in a header."""
+    """Base of the two addresses: versions, and methods in a header."""
 
     tag = "Uploads"
 

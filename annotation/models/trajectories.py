@@ -379,7 +379,7 @@ class Arrival(WorkerJob):
 
 
 class PackageOptions(models.Model):
-    """What the sender of a package chooses for its import."""
+    """Options that the sender of a package chooses for its import."""
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="+")
     agent_name = models.CharField(max_length=200)

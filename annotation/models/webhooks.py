@@ -13,7 +13,7 @@ from annotation.models.trajectories import Submission
 
 
 class WebhookEvent(models.TextChoices):
-    """What a webhook reports; the label is the text of the choice."""
+    """Events that a webhook reports; the label is the text of the choice."""
 
     MEMBER_INVITED = "member.invited", "A person was added to a submission"
     LABELS_COMPLETE = "trajectory.labels_complete", "A trajectory has all its labels"

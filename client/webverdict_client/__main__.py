@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import httpx2
 
 from webverdict_client import Client, Refused, UnknownArgumentError
+
+JSON = re.compile(r"[\[{].*|true|false|null|-?(?:0|[1-9][0-9]{0,14})", re.DOTALL)  # the server reads other numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,13 +82,16 @@ def _run(client: Client, options: argparse.Namespace) -> None:
 
 
 def _read_value(given: str) -> tuple[str, Any]:
+    """Return a name and its value. Texts stay as they are: a password may look like a number."""
     name, is_pair, value = given.partition("=")
     if not is_pair:
         raise ValueError(f"{given!r} is not NAME=VALUE.")
+    if not JSON.fullmatch(value):
+        return name, value
     try:
         return name, json.loads(value)
-    except ValueError:
-        return name, value
+    except ValueError as error:
+        raise ValueError(f"The value of {name} is not JSON: {error}.") from error
 
 
 def _show_progress(done: int, total: int) -> None:

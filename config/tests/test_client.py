@@ -16,7 +16,7 @@ from celery.contrib.testing.worker import start_worker
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from webverdict_client import Client, Refused, Rows, UnknownArgumentError, client
-from webverdict_client.__main__ import main
+from webverdict_client.__main__ import _read_value, main
 
 from annotation import workflow
 from annotation.models import ApiToken, Person, SignIn, Submission
@@ -199,9 +199,19 @@ def test_commands_list_describe_and_call_operations(mira: Client, capsys: pytest
     assert json.loads(capsys.readouterr().err)["status"] == 404
     assert main(["call", "freeze_submission", "404"]) == 2
     assert "'404' is not NAME=VALUE." in capsys.readouterr().err
+    assert main(["call", "reopen_submission", "id=404", "reason={"]) == 2
+    assert "The value of reason is not JSON" in capsys.readouterr().err
     assert main(["upload", "package.zip", "agent=x"]) == 2
     assert main(["--url", "http://127.0.0.1:1", "operations"]) == 1
     assert "cannot be reached" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [("3.14159265358979323846", "3.14159265358979323846"), ("0042", "0042"), ("7", 7), ("true", True), ("[1]", [1])],
+)
+def test_texts_of_a_command_stay_as_they_are(given: str, value: Any) -> None:
+    assert _read_value(f"password={given}") == ("password", value)
 
 
 @pytest.mark.django_db
