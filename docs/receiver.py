@@ -11,7 +11,7 @@ KEY = base64.b64decode(os.environ["WEBHOOK_SECRET"].removeprefix("whsec_"))
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         number, at = self.headers["webhook-id"], self.headers["webhook-timestamp"]
         right = "v1," + base64.b64encode(hmac.digest(KEY, f"{number}.{at}.".encode() + body, "sha256")).decode()
