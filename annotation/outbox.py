@@ -97,7 +97,8 @@ def _lock(wanted: QuerySet[Webhook]) -> list[Webhook]:
 
     The lock is shared: people who label at the same time do not wait for each other, whatever else they have locked.
     """
-    found = list(wanted.select_related("owner", "submission", "benchmark").order_by("pk"))
+    wanted = wanted.select_related("owner", "submission", "benchmark").defer("submission__import_report")
+    found = list(wanted.order_by("pk"))
     if found and connection.vendor == "postgresql":
         table = connection.ops.quote_name(Webhook._meta.db_table)
         with connection.cursor() as cursor:

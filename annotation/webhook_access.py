@@ -23,7 +23,8 @@ def is_entitled(webhook: Webhook, submission: Submission | None = None) -> bool:
 
 
 def webhooks_of(person: Person) -> QuerySet[Webhook]:
-    return Webhook.objects.filter(owner=person).select_related("owner", "submission__agent", "benchmark")
+    found = Webhook.objects.filter(owner=person).select_related("owner", "submission__agent", "benchmark")
+    return found.defer("submission__import_report")
 
 
 def webhook_for(person: Person, pk: Any) -> Webhook:

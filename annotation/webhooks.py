@@ -198,9 +198,9 @@ def _open_secrets(webhook: Webhook, now: datetime) -> list[str]:
 
 def find_due(without: Collection[Any] = ()) -> QuerySet[WebhookDelivery]:
     due = WebhookDelivery.objects.filter(due_at__lte=clock.now()).exclude(webhook__in=without)
-    return due.order_by("due_at").select_related(
-        "webhook__owner", "webhook__submission", "webhook__benchmark", "submission"
-    )
+    needed = "webhook__owner", "webhook__submission", "webhook__benchmark", "submission"
+    reports = "webhook__submission__import_report", "submission__import_report"
+    return due.order_by("due_at").select_related(*needed).defer(*reports)
 
 
 def send_due(seconds: float = 20.0) -> None:
