@@ -30,13 +30,15 @@ def main(arguments: list[str]) -> int:
     """Return the exit code: 0, 1 if something failed, 2 for wrong usage."""
     parser = argparse.ArgumentParser(
         prog="webverdict",
-        usage="webverdict [--data DIR] [--port PORT] [--no-browser] [manage ... | doctor ... | verify BUNDLE]",
+        usage="webverdict [--data DIR] [--port PORT] [--no-demo] [--no-browser]"
+        " [manage ... | doctor ... | verify BUNDLE]",
         description=COMMANDS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     default = os.environ.get("WEBVERDICT_DATA") or platformdirs.user_data_path("webverdict", appauthor=False)
     parser.add_argument("--data", metavar="DIR", type=Path, default=Path(default), help=f"data folder ({default})")
     parser.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1 (8000)")
+    parser.add_argument("--no-demo", action="store_true", help="load no demo data at the first start")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument("--version", action="version", version=f"webverdict {version('webverdict')}")
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
@@ -57,7 +59,8 @@ def main(arguments: list[str]) -> int:
         sys.argv = ["webverdict manage", *given]
         import_module("manage").main()
         return 0
-    return embedded.serve(options.port, again="webverdict --port ", ready=show if not options.no_browser else None)
+    ready = show if not options.no_browser else None
+    return embedded.serve(options.port, again="webverdict --port ", ready=ready, demo=not options.no_demo)
 
 
 def use(data: Path) -> None:

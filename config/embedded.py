@@ -20,7 +20,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,11 +46,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
+    parser.add_argument("--no-demo", action="store_true", help="load no demo data at the first start")
     options = parser.parse_args(arguments)
     parent = os.getppid() if options.with_parent else None
     if parent is not None:
         die_with(parent)()
-    return serve(options.port, parent)
+    return serve(options.port, parent, demo=not options.no_demo)
 
 
 def serve(
@@ -59,14 +59,17 @@ def serve(
     parent: int | None = None,
     again: str = "make run PORT=",
     ready: Callable[[str], object] | None = None,
+    *,
+    demo: bool = True,
 ) -> int:
     """Run until stopped. Return exit code 0 after a stop, 1 if it could not start or a child died.
 
     ``again`` and a port are the command that starts it on this port. ``ready`` gets the address once it answers.
+    ``demo`` loads demo data if the database is new.
     """
     stop_on_signals()
     try:
-        run(port, parent, again, ready)
+        run(port, parent, again, ready, demo=demo)
     except Stopped:
         print("Stopped.", flush=True)  # noqa: T201
         return 0
@@ -75,7 +78,7 @@ def serve(
         return 1
 
 
-def run(port: int, parent: int | None, again: str, ready: Callable[[str], object] | None) -> NoReturn:
+def run(port: int, parent: int | None, again: str, ready: Callable[[str], object] | None, *, demo: bool) -> NoReturn:
     """Check, prepare, start and watch the children; end them all, and raise Stopped or CannotRun."""
     started = time.monotonic()
     if sys.version_info < MINIMUM_PYTHON:
@@ -86,7 +89,7 @@ def run(port: int, parent: int | None, again: str, ready: Callable[[str], object
         raise CannotRun("DATABASE_URL is set: this is the production profile, see docker-compose.yml.")
     with only_one(data):
         check_disk(data)
-        prepare(data)
+        prepare(data, demo=demo)
         watch(data, port, started, parent, ready)
 
 
@@ -133,7 +136,7 @@ def only_one(data: Path) -> Iterator[None]:
         yield
 
 
-def prepare(data: Path) -> None:
+def prepare(data: Path, *, demo: bool = True) -> None:
     from django.conf import settings  # noqa: PLC0415 - after the checks
     from django.core.management import call_command  # noqa: PLC0415 - after the checks
     from django.db import connections  # noqa: PLC0415 - after the checks
@@ -145,17 +148,19 @@ def prepare(data: Path) -> None:
     if settings.STATIC_ROOT.parent == data:  # the installed package has collected files
         with step("Static files"):
             collect_static(data)
-    if is_empty():
+    if demo and is_new():
         with step("Demo data"):
             call_command("load_demo", stdout=io.StringIO())  # the logins are printed at the end of every start
     connections.close_all()
 
 
-def is_empty() -> bool:
-    """Return whether there are no submissions yet; only then the demo is loaded."""
+def is_new() -> bool:
+    """Return whether there are no accounts and no submissions yet."""
+    from django.contrib.auth import get_user_model  # noqa: PLC0415 - after the checks
+
     from annotation.models import Submission  # noqa: PLC0415 - after the checks
 
-    return not Submission.objects.exists()
+    return not (Submission.objects.exists() or get_user_model().objects.exists())
 
 
 def collect_static(data: Path) -> None:
@@ -270,15 +275,25 @@ def wait_until(condition: Callable[[], bool], children: list[Child], awaited: Ch
 
 
 def welcome(port: int, seconds: float) -> None:
+    from django.db import connections  # noqa: PLC0415 - after the checks
+
     lines = ["", f"WebVerdict is ready after {seconds:.1f} s:  http://{HOST}:{port}/", ""]
-    lines += demo_logins()
+    lines += list_logins()
+    connections.close_all()
     print("\n".join([*lines, "Ctrl-C stops it."]), flush=True)  # noqa: T201
 
 
-def demo_logins() -> list[str]:
-    """Return `LOGINS` of annotation.demo as lines: name, password and role."""
-    logins = getattr(import_module("annotation.demo"), "LOGINS", ())
-    return [f"  {name:<8} {password:<20} {role}" for name, password, role in logins] + [""] * bool(logins)
+def list_logins() -> list[str]:
+    """Return the demo's logins as lines, or how to create the first account."""
+    from django.contrib.auth import get_user_model  # noqa: PLC0415 - after the checks
+
+    from annotation.demo import LOGINS  # noqa: PLC0415 - after the checks
+
+    names = set(get_user_model().objects.values_list("username", flat=True))
+    if not names:
+        return ["There is no account yet. Create one with the command createsuperuser.", ""]
+    logins = [f"  {name:<8} {password:<20} {role}" for name, password, role in LOGINS if name in names]
+    return [*logins, *[""][: len(logins)]]
 
 
 @contextmanager

@@ -112,8 +112,9 @@ def test_next_backup_copies_only_new_files(folder: Path, submission: Submission)
     before = {path: path.stat().st_ino for path in objects_of(folder).values()}
     screenshots.store(testing.png(9), screenshots.inspect(testing.png(9)))
 
-    run("backup", folder)
+    said = run("backup", folder)
 
+    assert ", of which 1 (0.0 MB) had to be copied.\n" in said
     after = {path: path.stat().st_ino for path in objects_of(folder).values()}
     assert len(after) == len(before) + 1
     assert {path: after[path] for path in before} == before

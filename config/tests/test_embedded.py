@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from annotation.tests import testing
 from config import embedded
 from config.tests.instance import Instance
 from config.tests.judge_run import begin, check
@@ -24,7 +25,14 @@ from config.tests.waiting import HANG, wait_until
 from judges.tests.builders import fake_endpoint
 
 LINUX = sys.platform == "linux"
-PREPARE = "from config import embedded as e; data, _ = e._settings(); data.mkdir(exist_ok=True); e.prepare(data)"
+PREPARE = """
+from config import embedded
+data, _ = embedded._settings()
+data.mkdir(exist_ok=True)
+embedded.prepare(data, demo=False)
+(data / "logins").write_text("\\n".join(embedded.list_logins()))
+embedded.prepare(data)
+"""
 
 
 def free_port():
@@ -237,6 +245,18 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
         with running(tmp_path, **further):
             run.wait_for_the_end()
         check(run, model, lost=CONCURRENCY)
+
+
+def test_demo_is_left_out_on_request_and_never_added_to_accounts(prepared, db):
+    assert (prepared / "logins").read_text() == (
+        "There is no account yet. Create one with the command createsuperuser.\n"
+    )
+    assert embedded.is_new()
+    testing.person("ana")
+    assert not embedded.is_new()
+    assert embedded.list_logins() == []
+    testing.person("mira")
+    assert [line.split()[0] for line in embedded.list_logins() if line] == ["mira"]
 
 
 def test_a_second_one_on_the_same_data_is_refused_in_one_line(tmp_path):

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.backups import keys, snapshots
 from annotation.backups.manifest import Manifest
+from annotation.backups.stored_files import OBJECTS
 from annotation.formats.printable import counted
 from annotation.management.reports import backup_errors, show_lines
 
@@ -55,20 +56,23 @@ class Command(BaseCommand):
                 raise CommandError(f"{counted(len(problems), 'problem')} in {counted(files, 'file')}.")
             self.stdout.write(f"{counted(files, 'file')} verified: no problems.")
             return
+        earlier = {path.name for path in (folder / OBJECTS).glob("??/*")}
         with backup_errors("No backup was created"):
             made = snapshots.create(folder, keys.read_passphrase(options["passphrase_file"]))
-        self._report(made)
+        self._report(made, earlier)
         if keep is not None:
             with backup_errors("Older backups were not deleted"):
                 self.stdout.write(f"Deleted {counted(snapshots.delete_old(folder, keep), 'older backup')}.")
 
-    def _report(self, made: Manifest) -> None:
+    def _report(self, made: Manifest, earlier: set[str]) -> None:
         if made.keys.sealed is None:
             self.stderr.write(NO_KEYS)
-        size = sum({file.sha256: file.size for file in made.files}.values())
+        sizes = {file.sha256: file.size for file in made.files}
+        new = sizes.keys() - earlier
         self.stdout.write(
             f"Backup {made.snapshot}: database {made.database.size / MEGABYTE:,.1f} MB, "
-            f"{counted(len(made.files), 'file')} with {size / MEGABYTE:,.1f} MB."
+            f"{counted(len(made.files), 'file')} with {sum(sizes.values()) / MEGABYTE:,.1f} MB, "
+            f"of which {len(new):,} ({sum(sizes[sha256] for sha256 in new) / MEGABYTE:,.1f} MB) had to be copied."
         )
         show_lines(self, [f"{file.problem}: {file.name}" for file in made.lost])
         if made.lost:
