@@ -47,7 +47,9 @@ WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 RECENT = "HEAD~50"  # a rarely run test runs if the files that it tests differ from those of this commit
 PROPERTIES_TEST = ["annotation/formats/har", "judges/scorers/network_trace", "judges/scorers/action_selection"]
 PARITY_TESTS = [
-    "annotation/formats",
+    "annotation/formats/documents.py",
+    "annotation/formats/har",
+    "annotation/formats/yaml_text.py",
     "judges/expectations.py",
     "judges/scorers/network_trace",
     "judges/tests/parity",
