@@ -169,6 +169,11 @@ class Cause:
     def folders(self) -> int:
         return len({row["task_id"] for row in self.rows} - {""})
 
+    def as_json(self) -> dict[str, Any]:
+        """Return ``kind`` ("problem" or "warning"), ``code``, ``title``, ``cure``, ``count`` and ``folders``."""
+        told = {"kind": KINDS[self.kind], "code": self.code, "title": self.title}
+        return told | {"cure": self.recipe or self.rows[0]["message"], "count": self.count, "folders": self.folders}
+
     @property
     def places(self) -> list[Place]:
         """Return each folder once, in the order of the report."""
@@ -191,6 +196,11 @@ def group_by_cause(report: dict[str, Any], kind: str) -> list[Cause]:
     for row in list_rows(report, kind):
         found.setdefault(row["code"], Cause(kind, row["code"])).rows.append(row)
     return sorted(found.values(), key=lambda each: (each.code == REST, -each.count, -each.folders, each.code))
+
+
+def summarize(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the causes of all problems, then of all warnings; see `Cause.as_json`."""
+    return [cause.as_json() for kind in KINDS for cause in group_by_cause(report, kind)]
 
 
 def count_folders(report: dict[str, Any]) -> dict[str, int]:

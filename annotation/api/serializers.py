@@ -8,6 +8,7 @@ from django.db import models
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotation import import_causes
 from annotation.formats.registry import formats
 from annotation.label_fields import (
     ADJUDICATION_FIELDS,
@@ -369,6 +370,17 @@ class TokenSerializer(serializers.ModelSerializer):
         fields = ["id", "name", "created_at", "last_used_at", "revoked_at", "scope", "expires_at"]
 
 
+class CauseSerializer(serializers.Serializer):
+    """All problems, or all warnings, of a report with one code, and how to cure them."""
+
+    kind = serializers.ChoiceField(choices=["problem", "warning"])
+    code = serializers.CharField()
+    title = serializers.CharField()
+    cure = serializers.CharField()
+    count = serializers.IntegerField()
+    folders = serializers.IntegerField(help_text="Number of folders that have it; 0 if the package itself has it.")
+
+
 class UploadSerializer(serializers.ModelSerializer):
     """An uploaded package; ``done`` of ``total`` trajectories are checked; it has a report when it is finished."""
 
@@ -376,15 +388,20 @@ class UploadSerializer(serializers.ModelSerializer):
     agent = serializers.CharField(source="agent_name")
     stage = serializers.SerializerMethodField()
     report = ReportSerializer(allow_null=True)
+    causes = serializers.SerializerMethodField()
 
     class Meta:
         model = Upload
         fields = [
             "id", "stage", "benchmark", "agent", "file_name", "keep_valid", "dry_run", "created_at", "started_at",
-            "finished_at", "done", "total", "report", "submission", "protocol_version",
+            "finished_at", "done", "total", "report", "causes", "submission", "protocol_version",
             "process_labels", "create_tasks",
         ]  # fmt: skip
 
     @extend_schema_field(serializers.ChoiceField(choices=["waiting", "running", "finished"]))
     def get_stage(self, upload: Upload) -> str:
         return upload.stage
+
+    @extend_schema_field(CauseSerializer(many=True))
+    def get_causes(self, upload: Upload) -> list[dict[str, Any]]:
+        return import_causes.summarize(upload.report) if upload.report else []

@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import slug_re
 from django.db.models import QuerySet
 
-from annotation import screenshots
+from annotation import import_causes, screenshots
 from annotation.backups.manifest import BackupError
 from annotation.formats.printable import counted, printable
 from annotation.models import Benchmark, Person, Submission
@@ -22,6 +22,8 @@ from annotation.records import ImportReport, Problem
 from annotation.workflow.archiving import BENCHMARK_ARCHIVED
 
 MOST_LINES = 100  # of one list that a command prints
+MOST_REPORT_LINES = 36  # of problems and warnings; more are grouped by cause, so that all fit on a screen
+LINES_OF_CAUSE = 3
 MAX_FILE_BYTES = 256 * 1024 * 1024
 
 
@@ -134,14 +136,17 @@ def finish(
     """
     if file is not None:
         try:
-            file.write_text(json.dumps(report.with_conversion(), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            written = report.with_conversion()
+            written |= {"causes": import_causes.summarize(written)}
+            file.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         except OSError as error:
             raise CommandError(f"The report {file} cannot be written: {error.strerror}.", returncode=2) from error
-    for task_id, warning in report.warnings:
-        command.stderr.write(_line("warning", task_id, warning))
-    for task_id, problems in report.rejected.items():
-        for problem in problems:
-            command.stderr.write(_line("rejected", task_id, problem))
+    lines = [_line("warning", *warning) for warning in report.warnings]
+    lines += [
+        _line("rejected", task_id, problem) for task_id, of_task in report.rejected.items() for problem in of_task
+    ]
+    for line in lines if len(lines) <= MOST_REPORT_LINES else _group(report.as_json(), is_listed=file is not None):
+        command.stderr.write(line)
     if report.rejected and not (kept and report.accepted):
         valid = f"{len(report.valid):,} valid, " if report.valid else ""
         hint = " Fix them, or import the valid ones with --keep-valid." if report.valid else ""
@@ -149,6 +154,23 @@ def finish(
     refused = f", {len(report.rejected):,} rejected" if report.rejected else ""
     outcome = "would be accepted (dry run, nothing was saved)" if dry_run else "accepted"
     command.stdout.write(f"{accepted} {outcome}{refused}, {counted(len(report.warnings), 'warning')}.")
+
+
+def _group(report: dict[str, Any], *, is_listed: bool) -> list[str]:
+    """Return at most `MOST_REPORT_LINES` lines: each cause with how often it occurs, its cure, and its first place."""
+    causes = [cause for kind in import_causes.KINDS for cause in import_causes.group_by_cause(report, kind)]
+    shown = causes[: (MOST_REPORT_LINES - 2) // LINES_OF_CAUSE]
+    lines: list[str] = []
+    for cause in shown:
+        told, first = cause.as_json(), cause.rows[0]
+        folders = f" in {counted(cause.folders, 'folder')}" if cause.folders else ""
+        lines.append(f"{told['kind']}: {cause.code}: {cause.title} ({counted(cause.count, 'place')}{folders})")
+        lines.append(f"    {told['cure']}")
+        place = first["where"] or first["task_id"] or "package"
+        lines.append(f"    First: {place}" if first["task_id"] in place else f"    First: {first['task_id']}: {place}")
+    if len(causes) > len(shown):
+        lines.append(f"and {counted(len(causes) - len(shown), 'other cause')}")
+    return lines if is_listed else [*lines, "The option --report FILE.json lists every place."]
 
 
 def _line(kind: str, task_id: str, problem: Problem) -> str:

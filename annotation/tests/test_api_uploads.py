@@ -72,6 +72,9 @@ def test_a_refused_package_has_its_problems_in_the_report(mira: Person, tmp_path
     assert [(r["task_id"], r["problems"][0]["code"]) for r in status["report"]["rejected"]] == [
         ("task_0001", "task_unknown")
     ]
+    (cause,) = status["causes"]
+    assert (cause["kind"], cause["code"], cause["count"], cause["folders"]) == ("problem", "task_unknown", 1, 1)
+    assert cause["cure"].startswith("Choose the benchmark of this run")
 
 
 def test_the_options_of_an_upload_reach_its_row(mira: Person) -> None:

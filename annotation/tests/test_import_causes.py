@@ -13,11 +13,14 @@ import pytest
 from django.conf import settings as project
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from annotation import import_causes, ingest, screenshots
+from annotation.management.reports import MOST_REPORT_LINES, finish
 from annotation.models import Benchmark, Person, Upload
 from annotation.records import ImportReport, Problem
 from annotation.tests import testing
@@ -161,6 +164,45 @@ def test_count_of_left_out_problems_is_never_to_be_fixed_first() -> None:
 def test_every_recipe_is_for_a_code_that_exists() -> None:
     known = (project.BASE_DIR / "docs" / "reference" / "problems.md").read_text(encoding="utf-8")
     assert [code for code in import_causes.RECIPES if f"| `{code}` |" not in known] == []
+
+
+def test_command_prints_the_causes_of_many_problems_on_one_screen(tmp_path: Path, db: Any) -> None:
+    package, report = broken_package(tmp_path / "run"), tmp_path / "report.json"
+    testing.benchmark(FOLDERS)
+    out = io.StringIO()
+    given = ["import_submission", str(package), "--benchmark", "shops", "--agent", "A"]
+    with pytest.raises(CommandError, match=r"120 rejected; nothing was imported"):
+        call_command(*given, stdout=out, stderr=out)
+    lines = out.getvalue().splitlines()
+    assert lines[:3] == [
+        "problem: screenshot_lfs_pointer: A file is a Git LFS pointer, not an image (238 places in 119 folders)",
+        f"    {import_causes.RECIPES['screenshot_lfs_pointer'][1]}",
+        "    First: task_0000/trajectory/0000.png",
+    ]
+    assert len(lines) == 3 * 3 + 1
+    assert lines[-1] == "The option --report FILE.json lists every place."
+
+    with pytest.raises(CommandError):
+        call_command(*given, "--report", str(report), stdout=out, stderr=out)
+    written = json.loads(report.read_text())
+    assert [(cause["code"], cause["count"], cause["folders"]) for cause in written["causes"]] == [
+        ("screenshot_lfs_pointer", 238, 119),
+        ("unknown_property", 30, 30),
+        ("json_invalid", 1, 1),
+    ]
+    assert sum(len(part["problems"]) for part in written["rejected"]) == 238 + 30 + 1
+
+
+def test_report_of_more_causes_than_fit_says_how_many_are_left_out(tmp_path: Path) -> None:
+    report, out = ImportReport(), io.StringIO()
+    for number in range(40):
+        report.reject(f"task_{number}", Problem(f"odd_{number:02}", f"It is odd in way {number}.", "here"))
+    with pytest.raises(CommandError):
+        finish(BaseCommand(stderr=out), report, None, "0 trajectories")
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 11 * 3 + 2 <= MOST_REPORT_LINES
+    assert lines[1] == "    It is odd in way 0."
+    assert lines[-2] == "and 29 other causes"
 
 
 def test_report_of_another_person_is_not_found(broken: Upload) -> None:
