@@ -127,6 +127,7 @@ def build_api() -> str:
         for method, operation in operations.items():
             row = [
                 code(f"{method.upper()} {short}"),
+                code(operation["operationId"]),
                 operation.get("x-token-scope", "none"),
                 _describe_operation(operation, shapes),
             ]
@@ -135,11 +136,12 @@ def build_api() -> str:
         start_page(
             "API reference",
             "All addresses are below `/api/v1`. `/api/schema` has the complete OpenAPI description. [Use the "
-            "API](../api.md) explains tokens, uploads, lists and errors.",
+            "API](../api.md) explains tokens, uploads, lists and errors. The [Python client](../../client/README.md) "
+            "calls an operation by its id.",
         )
     ]
     for group, rows in groups.items():
-        parts.append(f"## {group}\n\n{table(['Operation', 'Scope', 'Description'], rows)}")
+        parts.append(f"## {group}\n\n{table(['Operation', 'Id', 'Scope', 'Description'], rows)}")
     parts.append("## Fields of a label, an adjudication and a report to the maintainer")
     parts += [
         f"### {name}\n\n{flat(shapes[name].get('description'))}\n\n{_describe_fields(shapes[name], shapes)}"
