@@ -19,6 +19,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, ProtectedError, QuerySet
 
 from annotation import clock
+from annotation.formats.documents import FormatError, parse_json
 from annotation.formats.printable import printable
 from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
@@ -28,6 +29,7 @@ from judges import (
     scorers,  # noqa: F401 - fills the registry
 )
 from judges.llm import ADDED, Generation
+from judges.llm.wire import RESERVED
 from judges.models import Judge, ModelTerms
 from judges.prompt_sets import is_storable
 from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, ParameterError, Prompts, parameters_from
@@ -313,12 +315,29 @@ def _check_storable(made: Any, where: str) -> list[Problem]:
 
 
 def _check_generation(made: Generation) -> list[Problem]:
-    bounds = {"temperature": (0, 2), "max_tokens": (0, 1_000_000), "seed": (-1, 2**31 - 1)}
-    return [
+    bounds = {"temperature": (0, 2), "top_p": (0, 1), "max_tokens": (0, 1_000_000), "seed": (-1, 2**31 - 1)}
+    unset = ("temperature", "top_p")  # by -1
+    problems = [
         Problem("parameter", f"{name} must be between {low} and {high}.", f"generation.{name}")
         for name, (low, high) in bounds.items()
-        if not low <= getattr(made, name) <= high
+        if not low <= (value := getattr(made, name)) <= high and not (name in unset and value == -1)
     ]
+    wrong = _check_extra_body(made.extra_body)
+    return [*problems, Problem("parameter", f"extra_body {wrong}", "generation.extra_body")] if wrong else problems
+
+
+def _check_extra_body(text: str) -> str:
+    """Return why the text cannot be used as further fields of a request, or ""."""
+    if not text:
+        return ""
+    try:
+        found = parse_json(text.encode(), "extra_body")
+    except FormatError:
+        found = None
+    if not isinstance(found, dict):
+        return 'must be a JSON object, such as {"service_tier": "flex"}.'
+    taken = sorted(RESERVED & found.keys())
+    return f"must not set {', '.join(taken)}: WebVerdict sets it." if taken else ""
 
 
 def _find_prompts(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:

@@ -169,7 +169,8 @@ class Generation:
     """
 
     temperature: float = field(
-        default=0.0, metadata={"help": "0 for the most repeatable replies. Not sent to reasoning models."}
+        default=0.0,
+        metadata={"help": "0 for the most repeatable replies; -1 sends none. Not sent to reasoning models."},
     )
     max_tokens: int = field(
         default=0, metadata={"help": "Longest reply in tokens. 0: 2,048, or 16,384 for reasoning models."}
@@ -196,9 +197,17 @@ class Generation:
             "thinking or reasoning), and by its replies."
         },
     )
+    top_p: float = field(default=-1.0, metadata={"help": "Sent with every call; -1 sends none."})
+    extra_body: str = field(
+        default="",
+        metadata={
+            "label": "Further fields",
+            "help": 'A JSON object of further fields of the request, such as {"service_tier": "flex"}.',
+        },
+    )
 
 
-ADDED = ("reasoning",)
+ADDED = ("reasoning", "top_p", "extra_body")
 
 
 @dataclass(frozen=True, slots=True)

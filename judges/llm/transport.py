@@ -109,6 +109,7 @@ class Transport:
     def __init__(self, endpoint: Endpoint, patience: Patience, clock: Callable[[], float] = time.time) -> None:
         self._endpoint, self._patience, self._clock = endpoint, patience, clock
         self._secret = _build_key_pattern(endpoint.key)
+        self.headers: Mapping[str, str] = {}  # of the last response
         if not endpoint.base_url.startswith(("http://", "https://")):
             raise NotConfigured(f"The endpoint {endpoint.name} has no address. Set it in JUDGE_ENDPOINTS.")
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=patience.concurrency)
@@ -164,6 +165,7 @@ class Transport:
             return error.response
 
     def _read(self, response: httpx2.Response) -> ReplyBody | FailedAttempt:
+        self.headers = response.headers
         text = self._hide_key(_unpack(response.content))
         if response.status_code == 200:
             try:

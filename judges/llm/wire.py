@@ -22,6 +22,12 @@ SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second i
 PICTURE_TOKENS = 1_100  # approximate count of endpoints for a screenshot in high detail
 TOOL = "answer"  # the name of the function, and of the schema
 
+# Fields of a request that no judge may add to it: they have settings of their own, or change the form of the reply.
+RESERVED = {
+    *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "reasoning_effort"),
+    *("response_format", "tools", "tool_choice", "functions", "stream", "n"),
+}
+
 # Phrases in errors of endpoints about an unknown parameter, as opposed to other errors about a parameter.
 UNKNOWN = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|not allowed|unexpected|extra inputs"
@@ -73,10 +79,12 @@ class Form:
         given = {
             "model": self.model,
             self.length: asked.max_tokens or (LONG if self.reasoning else SHORT),
-            "temperature": asked.temperature,
+            "temperature": None if asked.temperature == -1 else asked.temperature,
+            "top_p": None if asked.top_p == -1 else asked.top_p,
             "seed": None if asked.seed == -1 else asked.seed + vote,
             "reasoning_effort": asked.reasoning_effort or None,
         } | (_build_output(self.output, schema) if schema else {})
+        given |= json.loads(asked.extra_body or "{}")
         return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
 
     def learn(self, request: Mapping[str, Any], param: str, message: str) -> None:

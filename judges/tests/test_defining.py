@@ -296,3 +296,29 @@ def test_terms_that_no_model_has_are_refused(mira, fields, where):
         defining.set_terms(mira, **({"endpoint": "default", "model": "m"} | fields))
     assert where in {problem.where for problem in refused.value.problems}
     assert not ModelTerms.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("generation", "message"),
+    [
+        ({"extra_body": "flex"}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
+        ({"extra_body": "[1]"}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
+        ({"extra_body": '{"a": 1, "a": 2}'}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
+        ({"extra_body": '{"model": "other", "n": 2}'}, "extra_body must not set model, n: WebVerdict sets it."),
+        ({"top_p": 1.5}, "top_p must be between 0 and 1."),
+        ({"temperature": -0.5}, "temperature must be between 0 and 2."),
+    ],
+)
+def test_generation_that_cannot_be_sent_is_refused(sieve, generation, message):
+    with pytest.raises(Incomplete) as refused:
+        made(generation=generation)
+    (problem,) = refused.value.problems
+    assert (problem.where, problem.message) == (f"generation.{next(iter(generation))}", message)
+
+
+def test_settings_that_came_later_leave_the_fingerprint_of_earlier_judges(sieve):
+    assert "extra_body" not in made().generation
+    chosen = made(generation={"temperature": -1, "top_p": 0.9, "extra_body": '{"service_tier": "flex"}'})
+    further = {"temperature": -1.0, "top_p": 0.9, "extra_body": '{"service_tier": "flex"}'}
+    assert chosen.generation == made().generation | further
+    assert chosen.fingerprint != made().fingerprint

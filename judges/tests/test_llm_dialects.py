@@ -58,6 +58,14 @@ def test_the_dialect_follows_the_name_of_the_model(fake: Fake, model: str, reaso
         assert body == {"model": model, "max_tokens": 2_048, "temperature": 0.0, "seed": 0}
 
 
+def test_further_fields_of_a_request_are_sent_and_unset_ones_are_not(fake: Fake) -> None:
+    fake.says({"reply": "ok"}, record=True)
+    generation = Generation(temperature=-1, top_p=0.5, seed=-1, extra_body='{"service_tier": "flex"}')
+    Desk(fake, model="llama", generation=generation).ask()
+    [body] = settings(fake)
+    assert body == {"model": "llama", "max_tokens": 2_048, "top_p": 0.5, "service_tier": "flex"}
+
+
 def test_a_judge_may_name_its_dialect_and_its_effort(fake: Fake) -> None:
     fake.says({"reply": "ok"}, record=True)
     Desk(fake, Generation(dialect="reasoning", reasoning_effort="low", max_tokens=100, seed=-1), model="mine").ask()

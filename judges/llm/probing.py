@@ -1,0 +1,160 @@
+"""Ask an endpoint a few short questions, to see what it supports before a judge depends on it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from PIL import Image
+
+from judges.llm import Endpoint, Generation, GivenImage, Part, Patience, Prompt, Reply, SentImage
+from judges.llm.replies import ReplyBody, build_reply
+from judges.llm.transport import FailedAttempt, Transport
+from judges.llm.wire import Encoded, Form, build_request
+
+MOST_ADAPTATIONS = 6  # one for each parameter that an endpoint may refuse
+COLOUR, RED = "red", (208, 16, 16)
+SYSTEM = "You test a connection. Answer as briefly as you can."
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"number": {"type": "integer"}},
+    "required": ["number"],
+}
+NUMBER = 7
+Output = Literal["schema", "tool", "text"]
+LIMIT_HEADERS = "x-ratelimit-limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """Something that judges need or can use; ``supported`` is None if the endpoint does not tell."""
+
+    name: str
+    supported: bool | None
+    detail: str = ""
+
+
+@dataclass(slots=True)
+class _Probe:
+    transport: Transport
+    model: str
+
+    async def ask(
+        self,
+        *parts: Part,
+        output: Output = "text",
+        schema: Mapping[str, Any] | None = None,
+        pictures: Mapping[str, bytes] | None = None,
+        **further: Any,
+    ) -> tuple[Reply | FailedAttempt, Form, ReplyBody | None]:
+        """Ask once, and again without each parameter that the endpoint refuses."""
+        form = Form(self.model, Generation(output=output))
+        found = dict(pictures or {})
+        sent = {digest: hashlib.sha256(data).hexdigest() for digest, data in found.items()}
+        failed: FailedAttempt | None = None
+        for _ in range(MOST_ADAPTATIONS):
+            request = build_request(form, Prompt(SYSTEM, (parts,)), sent, schema) | further
+            content = Encoded(request, {sent[digest]: data for digest, data in found.items()})
+            answer = await self.transport.post(content, lambda: None)
+            if isinstance(answer, ReplyBody):
+                return build_reply(answer, schema, form.output), form, answer
+            failed, before = answer, form.settings(schema)
+            form.learn(request, answer.param, answer.message)
+            if not answer.refused or form.settings(schema) == before:
+                break
+        return failed or FailedAttempt("No question was asked.", again=False), form, None
+
+
+async def probe(endpoint: Endpoint, model: str, patience: Patience) -> list[Capability]:
+    """Return what the endpoint supports for this model; only the first one if it does not answer.
+
+    Makes at most five calls, and one more for each parameter that it refuses. Raises NotConfigured.
+    """
+    transport = Transport(endpoint, patience)
+    try:
+        return await _probe_all(_Probe(transport, model), transport)
+    finally:
+        await transport.close()
+
+
+async def _probe_all(asks: _Probe, transport: Transport) -> list[Capability]:
+    began = time.monotonic()
+    reply, form, _ = await asks.ask("Answer with the one word ready.")
+    if isinstance(reply, FailedAttempt):
+        return [Capability("answers", False, reply.message)]
+    if wrong := reply.unusable():
+        return [Capability("answers", False, wrong)]
+    limits, usage = _describe_limits(transport.headers), reply.usage
+    counted = usage.prompt is not None and usage.completion is not None
+    tokens = f"{usage.prompt} of the question, {usage.completion} of the answer" if counted else "not stated"
+    cached = "not stated" if usage.cached is None else f"stated ({usage.cached} here)"
+    return [
+        Capability(
+            "answers", True, f"in {time.monotonic() - began:.1f} s, as {reply.model or 'a model without a name'}"
+        ),
+        Capability("counts tokens", counted, tokens),
+        Capability("counts cached tokens", usage.cached is not None, cached),
+        await _probe_image(asks),
+        await _probe_output(asks, "schema", "JSON schema"),
+        await _probe_output(asks, "tool", "tool call"),
+        await _probe_probabilities(asks),
+        *_describe_parameters(form),
+        limits,
+    ]
+
+
+async def _probe_image(asks: _Probe) -> Capability:
+    stream = io.BytesIO()
+    Image.new("RGB", (64, 64), RED).save(stream, "JPEG")
+    data = stream.getvalue()
+    image = GivenImage(hashlib.sha256(data).hexdigest(), data)
+    question = "Which colour has this image? Answer with one English word."
+    reply, _, _ = await asks.ask(question, SentImage(image), pictures={image.digest: data})
+    if isinstance(reply, FailedAttempt):
+        return Capability("images", False, reply.message)
+    seen = COLOUR in reply.text.lower()
+    tokens = "" if reply.usage.prompt is None else f" ({reply.usage.prompt} tokens with the question)"
+    said = reply.unusable() or f"a {COLOUR} image is called {reply.text.strip()[:60]!r}"
+    return Capability("images", seen, f"{said}{tokens}")
+
+
+async def _probe_output(asks: _Probe, output: Output, name: str) -> Capability:
+    reply, form, _ = await asks.ask(f"Give the number {NUMBER}.", output=output, schema=SCHEMA)
+    if isinstance(reply, FailedAttempt):
+        return Capability(name, False, reply.message)
+    if form.output != output:
+        return Capability(name, False, "refused; judges then ask for a text and look for JSON in it")
+    if reply.data != {"number": NUMBER}:
+        return Capability(name, False, reply.unusable() or reply.problem or f"answered {reply.text.strip()[:80]!r}")
+    return Capability(name, True)
+
+
+async def _probe_probabilities(asks: _Probe) -> Capability:
+    reply, _, body = await asks.ask("Answer with the one word ready.", logprobs=True)
+    if isinstance(reply, FailedAttempt) or body is None:
+        return Capability("log probabilities", False, reply.message if isinstance(reply, FailedAttempt) else "")
+    given = json.loads(body.raw)["choices"][0].get("logprobs")
+    return Capability("log probabilities", bool(given), "" if given else "the parameter is ignored")
+
+
+def _describe_parameters(form: Form) -> list[Capability]:
+    length = Capability("length limit", True, f"as {form.length}")
+    settings = form.settings(None)
+    told = {
+        "temperature": "not sent to reasoning models" if form.reasoning else "refused",
+        "seed": "refused: repeated calls may differ",
+    }
+    return [length, *(Capability(name, name in settings, "" if name in settings else told[name]) for name in told)]
+
+
+def _describe_limits(headers: Mapping[str, str]) -> Capability:
+    found = sorted((name.lower(), value) for name, value in headers.items() if name.lower().startswith(LIMIT_HEADERS))
+    told = ", ".join(
+        f"{name.removeprefix(LIMIT_HEADERS).strip('-') or 'requests'} {value[:40]}" for name, value in found
+    )
+    return Capability("states its limits", bool(found), told or "no x-ratelimit-limit headers")
