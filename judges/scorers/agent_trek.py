@@ -1,7 +1,8 @@
 """AgentTrek: one call with alternating thoughts and actions and the last screenshot; lenient rules.
 
 The published judge stops with an error if a thought is missing. Here a missing thought is omitted (in upstream's
-mode it is empty).
+mode it is empty). Upstream's mode ends with the shorter of the two lists, as the published judge does, and replaces
+blank lines inside of a thought or an action.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from judges.scorer import Subject
 from judges.scorers import framing, upstream
 from judges.scorers.autonomous_eval import find_obstacle
 from judges.scorers.one_call import Method, ShownRecord, find_last_picture, format_picture_line, register_published
+from judges.scorers.webjudge_modes import list_thoughts
 
 
 def shows(subject: Subject) -> ShownRecord:
@@ -24,13 +26,19 @@ def shows(subject: Subject) -> ShownRecord:
 
 def shows_upstream(subject: Subject) -> ShownRecord:
     steps = framing.select_acting(subject.record, "always")
-    turns = "\n\n".join(
-        f"Thought {number}: {step.thought or ''}\nAction {number}: {step.action}"
-        for number, step in enumerate(steps, 1)
-    )
+    thoughts = list_thoughts(subject.record.source_format, subject.record.steps)
+    turns = [
+        f"Thought {number}: {_join_paragraphs(thought or '')}\nAction {number}: {_join_paragraphs(step.action)}"
+        for number, (step, thought) in enumerate(zip(steps, thoughts or [None] * len(steps), strict=False), 1)
+    ]
     return ShownRecord(
-        values={"task": subject.record.task_text, "thoughts_and_actions": turns}, pictures=find_last_picture(subject)
+        values={"task": subject.record.task_text, "thoughts_and_actions": "\n\n".join(turns).strip("\n")},
+        pictures=find_last_picture(subject),
     )
+
+
+def _join_paragraphs(text: str) -> str:
+    return text.replace("\n\n", " ")
 
 
 METHOD = Method(
@@ -41,4 +49,5 @@ KIND = register_published(
     "AgentTrek",
     "One call: alternating thoughts and actions and the last screenshot, judged by lenient rules.",
     METHOD,
+    version=2,
 )

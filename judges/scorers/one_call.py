@@ -39,11 +39,16 @@ class ModeParameters:
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """The input of a model: lines of a record, or the values of a template, and screenshots with their steps."""
+    """The input of a model: lines of a record, or the values of a template, and screenshots with their steps.
+
+    ``media_type`` and the ``closing`` text after the screenshots are those of upstream's mode.
+    """
 
     lines: tuple[str, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     pictures: tuple[Picture, ...] = ()
+    media_type: str = "image/jpeg"
+    closing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,8 @@ class PublishedScorer:
     async def _judge_upstream(self, subject: Subject, model: Asker) -> Score:
         shown = self.method.shows_upstream(subject)
         text = fill(self.user, **{name: framing.make_encodable(value) for name, value in shown.values.items()})
-        prompt = Prompt(self.system, ((text, *(SentImage(image) for _, image in shown.pictures)),))
+        pictures = [SentImage(image, shown.media_type) for _, image in shown.pictures]
+        prompt = Prompt(self.system, ((text, *pictures, *([shown.closing] if shown.closing else [])),))
         reply = await model.ask(prompt, stage=STAGE)
         score = build_score(reply, lambda reply: self.method.reads_upstream(reply.text), shown.pictures)
         not_stated = score.verdict is not None and not self.method.has_status(reply.text)
@@ -101,7 +107,7 @@ def find_obstacle(method: Method, subject: Subject, mode: Mode) -> str:
     return method.obstacle(subject, mode) or ("" if subject.record.steps else framing.NO_STEPS)
 
 
-def register_published(name: str, title: str, description: str, method: Method) -> Kind:
+def register_published(name: str, title: str, description: str, method: Method, version: int = 1) -> Kind:
     """Register a published judge with prompts of its name; ``build`` raises LookupError if its texts are missing."""
 
     def build(parameters: ModeParameters, prompts: Prompts) -> PublishedScorer:
@@ -120,7 +126,7 @@ def register_published(name: str, title: str, description: str, method: Method) 
     return register(
         Kind(
             name=name,
-            version=1,
+            version=version,
             title=title,
             description=description,
             parameters=ModeParameters,

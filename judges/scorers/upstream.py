@@ -10,7 +10,8 @@ Source: the behaviour of the evaluation code of Online-Mind2Web. It differs from
 - WebVoyager: everything without FAILURE in capitals is a success. Default: the verdict must be stated.
 - The last action of version 2 is always dropped. Default: dropped if it gives the answer.
 - Autonomous Eval's instructions mention the answer, which it does not get. Default: they describe the real input.
-- AgentTrek stops if a thought is missing. Here the thought is left out.
+- AgentTrek stops if a thought is missing. Here the thought is empty; steps after the last thought are left out in
+  both.
 - Unusual colour modes stop the evaluator. Here every image becomes one JPEG at import.
 - An empty reply stops the worker, an unreadable one is a failure. Default: unscored, with the reason.
 """

@@ -11,6 +11,7 @@ from judges.scorers import framing, upstream
 from judges.scorers.one_call import Method, Mode, Picture, ShownRecord, list_pictures, register_published
 
 MOST_PICTURES = 50
+CLOSING = "Your verdict:\n"  # after the screenshots, in the published evaluator
 
 
 def select_first_pictures(subject: Subject) -> tuple[Picture, ...]:
@@ -32,15 +33,16 @@ def shows(subject: Subject) -> ShownRecord:
 
 def shows_upstream(subject: Subject) -> ShownRecord:
     pictures = select_first_pictures(subject)
+    answer = str(subject.record.final_answer)  # upstream writes a missing answer as None
     values = {
         "task": subject.record.task_text,
-        "answer": subject.record.final_answer or "",
+        "answer": answer,
         "count": str(len(pictures)),
         # The names in the published evaluator, so that its own texts can be loaded unchanged.
-        "response": subject.record.final_answer or "",
+        "response": answer,
         "num": str(len(pictures)),
     }
-    return ShownRecord(values=values, pictures=pictures)
+    return ShownRecord(values=values, pictures=pictures, media_type="image/png", closing=CLOSING)
 
 
 def find_obstacle(subject: Subject, mode: Mode) -> str:
@@ -59,4 +61,5 @@ KIND = register_published(
     "WebVoyager",
     "One call: task, final answer and the first 50 screenshots. It sees no actions.",
     METHOD,
+    version=2,
 )

@@ -195,11 +195,11 @@ def forecast(parameters: WebJudgeParameters, subject: Subject, *, general: bool 
     return [*stages, *[("screenshot", own + 1)] * distinct, ("verdict", own + last)]
 
 
-def _register(name: str, title: str, description: str, *, general: bool) -> None:
+def _register(name: str, title: str, description: str, *, general: bool, version: int = 1) -> None:
     register(
         Kind(
             name=name,
-            version=1,
+            version=version,
             title=title,
             description=description,
             parameters=WebJudgeParameters,
@@ -219,4 +219,5 @@ _register(
     "WebJudge for other benchmarks: it sees the thoughts and the images of the task, counts loops as "
     "failure, and does not accept empty results.",
     general=True,
+    version=2,
 )

@@ -212,8 +212,10 @@ class Upstream(Mode):
     schemas: Mapping[str, Schema | None] = dict.fromkeys(STAGES)
 
     def build_key_points_prompt(self, subject: Subject) -> Prompt:
+        """Return the prompt. Upstream sends the images of the task in the same message here, without a line above."""
         text = self._fill("key_points.user", task=subject.record.task_text)
-        return self._build_prompt("key_points", subject, (text,))
+        own = [SentImage(image, PNG) for image in subject.input_images] if self.general else []
+        return Prompt(prompt_sets.build_system_text(self.prompts, "key_points"), ((text, *own),))
 
     def read_points(self, reply: Reply) -> Points:
         if reply.refusal or not reply.text.strip():
@@ -259,7 +261,7 @@ class Upstream(Mode):
     def _list_actions(self, subject: Subject) -> list[str]:
         """Return the lines of the history; the general variant adds thoughts and ends with the shorter list."""
         steps = framing.select_acting(subject.record, self.drop)
-        thoughts = _list_thoughts(subject.record.source_format, subject.record.steps) if self.general else None
+        thoughts = list_thoughts(subject.record.source_format, subject.record.steps) if self.general else None
         if thoughts is None:
             return [step.action for step in steps]
         return [f"{step.action}. Reasoning: {thoughts[step.index]}" for step in steps if step.index < len(thoughts)]
@@ -275,7 +277,7 @@ class Upstream(Mode):
         return Prompt(prompt_sets.build_system_text(self.prompts, stage), (*own, message))
 
 
-def _list_thoughts(source: str, steps: Sequence[StepRecord]) -> list[str | None] | None:
+def list_thoughts(source: str, steps: Sequence[StepRecord]) -> list[str | None] | None:
     """Return the thoughts as in the file: one per step in version 2; up to the last one (or None) in version 1."""
     thoughts = [step.thought for step in steps]
     if source == V2.name:

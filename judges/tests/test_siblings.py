@@ -11,6 +11,7 @@ from annotation.records import StepRecord, Verdict
 from judges.llm import CallFailed
 from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, ParameterError, Prompts, parameters_from
+from judges.scorers import web_voyager
 from judges.tests.siblings import (
     PUBLISHED,
     V2,
@@ -310,6 +311,38 @@ def test_upstreams_actions_are_numbered_from_one_as_text(fake, name, place, said
     asked(fake, scorer, subject(2))
 
     assert user_texts(only_request(fake)) == [f"Buy a lamp. A[{said}]"]
+
+
+def test_upstreams_agenttrek_joins_paragraphs_and_ends_with_the_shorter_list(fake):
+    steps = (
+        StepRecord(0, "\nclick a\n\nclick b", "one\n\ntwo\n\n", ""),
+        StepRecord(1, "click c", None, ""),
+        StepRecord(2, "click d", "last\n", ""),
+        StepRecord(3, "click e", None, ""),
+    )
+    texts = {"verdict.system": "Judge.", "verdict.user": "{task} A[{thoughts_and_actions}]"}
+    kind = REGISTRY["agenttrek"]
+    scorer = kind.build(parameters_from(kind.parameters, {"mode": "upstream"}), Prompts("loaded/x", "0", texts))
+    fake.says(record=True)
+    asked(fake, scorer, subject(steps))
+
+    said = "Thought 1: one two \nAction 1: \nclick a click b\n\nThought 2: \nAction 2: click c\n\n"
+    said += "Thought 3: last\n\nAction 3: click d"
+    assert user_texts(only_request(fake)) == [f"Buy a lamp. A[{said}]"]
+
+
+def test_upstreams_webvoyager_ends_with_the_published_words_and_writes_no_answer_as_none(fake):
+    kind, texts = REGISTRY["webvoyager"], {"verdict.system": "Judge.", "verdict.user": "{task} R[{response}]"}
+    scorer = kind.build(parameters_from(kind.parameters, {"mode": "upstream"}), Prompts("loaded/x", "0", texts))
+    fake.says(record=True)
+    asked(fake, scorer, subject(2, final_answer=None))
+
+    _, message = only_request(fake)["messages"]
+    kinds = [part["type"] for part in message["content"]]
+    assert kinds == ["text", "image_url", "image_url", "text"]
+    assert message["content"][0]["text"] == "Buy a lamp. R[None]"
+    assert web_voyager.shows_upstream(subject(2)).media_type == "image/png"  # the endpoint of the tests keeps none
+    assert message["content"][3]["text"] == "Your verdict:\n"
 
 
 @pytest.mark.parametrize("name", ["webvoyager", "single-call"])

@@ -264,7 +264,7 @@ def test_every_thought_stays_with_its_own_action_where_one_is_left_out(fake, act
     assert "A[1. a. Reasoning: first\n2. noop(). Reasoning: third]" in texts(requests(call_log, "verdict")[0])[0]
 
 
-def test_the_general_variant_sends_input_images_first_in_a_message_of_their_own(fake):
+def test_the_general_variant_sends_input_images_behind_the_task_then_in_a_message_of_their_own(fake):
     call_log = MemoryCallLog()
 
     texts = {**TEXTS, "inputs.user": "look here"}
@@ -272,12 +272,19 @@ def test_the_general_variant_sends_input_images_first_in_a_message_of_their_own(
 
     judged(fake, strict("webjudge-general", with_line), subject(input_images=(picture(8), picture(9))), call_log)
 
-    for request in requests(call_log):
+    digests = [picture(8).digest, picture(9).digest]
+    key_points, *later = requests(call_log)
+    system, main = key_points["messages"]
+    assert [part["type"] for part in main["content"]] == ["text", "image_url", "image_url"]
+    assert [one["image_url"]["screenshot"] for one in main["content"][1:]] == digests
+    assert {one["image_url"]["media_type"] for one in main["content"][1:]} == {"image/png"}
+    assert len(later) > 1
+    for request in later:
         system, own, main = request["messages"]
         assert (system["role"], own["role"], main["role"]) == ("system", "user", "user")
         assert own["content"][0]["text"] == "look here"
         assert {one["image_url"]["media_type"] for one in own["content"][1:]} == {"image/png"}
-        assert [one["image_url"]["screenshot"] for one in own["content"][1:]] == [picture(8).digest, picture(9).digest]
+        assert [one["image_url"]["screenshot"] for one in own["content"][1:]] == digests
 
 
 def test_the_line_above_input_images_is_that_of_the_prompt_set_or_none(fake):
@@ -286,7 +293,7 @@ def test_the_line_above_input_images_is_that_of_the_prompt_set_or_none(fake):
         call_log = MemoryCallLog()
         judged(fake, strict("webjudge-general", prompts), about, call_log)
 
-        own = requests(call_log)[0]["messages"][1]["content"]
+        own = requests(call_log)[1]["messages"][1]["content"]
         assert [part["text"] for part in own if part["type"] == "text"] == line
         assert sum(part["type"] == "image_url" for part in own) == 1
 
