@@ -163,6 +163,24 @@ def test_items_of_openai_become_steps_with_urls_and_calls_of_several_actions(tmp
 
 
 @pytest.mark.django_db
+def test_responses_are_unpacked_and_images_named_by_a_file_id_are_counted(tmp_path: Path) -> None:
+    start, call = {"role": "user", "content": "Find the price"}, {"type": "click", "x": 7, "y": 8}
+    shown = {"type": "computer_screenshot", "file_id": "file-1"}
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "24.50"}]}
+    lines = [
+        start,
+        {"object": "response", "output": [{"type": "computer_call", "call_id": "c1", "action": call}]},
+        {"type": "computer_call_output", "call_id": "c1", "output": shown},
+        {"object": "response", "output": [said]},
+    ]
+    report, steps, trajectory = imported(written(tmp_path / "lamp.json", lines))
+    assert [step[0] for step in steps] == ["click(x=7, y=8)"]
+    assert trajectory.final_answer == "24.50"
+    lost = {each["what"]: each["count"] for each in report.conversion.as_json()["lost"]}
+    assert (lost["settings of responses"], lost["images that are only named by a file id"]) == (2, 1)
+
+
+@pytest.mark.django_db
 def test_lines_with_pictures_beside_are_read_and_named_by_their_folder(tmp_path: Path) -> None:
     click = {"type": "computer_call", "call_id": "c1", "action": {"type": "double_click", "x": 30, "y": 40}}
     shown = {"type": "computer_call_output", "call_id": "c1", "output": {"image_url": "C:\\run\\shots\\1.png"}}

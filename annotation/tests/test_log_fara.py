@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from annotation.formats.external.fara import model_size
+from annotation.formats.external.fara import RENAMED_PICTURES, model_size
 from annotation.tests import testing
 from annotation.tests.log_cases import (
     OTHER_FORMATS,
@@ -105,6 +105,30 @@ def test_the_older_lines_are_read_and_an_action_without_answer_has_none(tmp_path
     assert submission.trajectories.get().final_answer is None
     assert [step.action for step in steps] == ["coords(1083, 37.2) -> CLICK -> left_click(coordinate=[1074, 37])", ""]
     assert (steps[0].thought, steps[0].url) == ("Open: it", "")
+
+
+@pytest.mark.django_db
+def test_renamed_screenshots_and_the_task_file_are_read_without_points_and_rubric(tmp_path: Path) -> None:
+    task = {"id": "lamps_1", "question": "Find a lamp.", "precomputed_rubric": {"items": ["SECRET"]}, "init_url": "x"}
+    files = {name: data for name, data in only(CLICK, TYPE, END).items() if "screenshot" not in name}
+    files |= {f"{HOME}/screenshot_{n + 1}.png": PICTURES[n] for n in range(3)} | {
+        f"{HOME}/task_data.json": dumped(task)
+    }
+    report, (submission,) = import_files(tmp_path, files, create_tasks=True)
+    steps = steps_of(submission)
+    assert submission.trajectories.get().task.text == "Find a lamp."
+    assert [step.action for step in steps][:2] == [
+        "left_click(coordinate=[1074, 37])",
+        'type(coordinate=[714, 448], text="lamp", press_enter=true)',
+    ]
+    assert [step.screenshot.sha256 for step in steps] == [hashlib.sha256(PICTURES[n]).hexdigest() for n in range(3)]
+    conversion = report.with_conversion()["conversion"]
+    assert conversion["derived"] == [{"what": RENAMED_PICTURES, "count": 3}]
+    assert {each["what"]: each["count"] for each in conversion["lost"]} == {
+        TIMES: 3, JUDGED: 1, "points of pages that may be those after the action": 2,
+        "rubrics, which annotators must not see": 1,
+    }  # fmt: skip
+    assert "SECRET" not in str(conversion)
 
 
 def test_the_model_saw_sides_of_multiples_of_28() -> None:

@@ -117,6 +117,14 @@ def test_the_ratio_gives_the_point_and_older_files_have_their_pictures_inside(tm
     assert last.screenshot.sha256 == hashlib.sha256(PICTURES[1]).hexdigest()
 
 
+def test_a_picture_that_an_earlier_step_had_is_not_the_page_before_a_later_one(tmp_path: Path) -> None:
+    report = inspect_files(tmp_path, folder(document(step("click", None, [seen(0)]), step("act", None, [seen(0)]))))
+    assert report.conversion is not None
+    lost = {each["what"]: each["count"] for each in report.conversion.as_json()["lost"]}
+    assert lost["screenshots that the agent was given before an earlier step"] == 1
+    assert lost["steps without a screenshot"] == 1
+
+
 def test_a_picture_that_a_tool_returned_is_not_taken_for_the_page_before(tmp_path: Path) -> None:
     inline = {"ok": True, "result": {"screenshotBase64": "[redacted inline image payload]"}}
     report = inspect_files(tmp_path, folder(document(step("screenshot", 1, [seen(0)], toolOutput=inline))))

@@ -44,6 +44,7 @@ TURN = re.compile(r"(?:(?P<run>.+)/)?turn_\d{3,6}/(?P<number>\d{4,8})_(?P<what>[
 COMMON_STEMS = frozenset({"messages", "items", "log", "trajectory", "conversation", "history", "output", "response"})
 CALLS = frozenset({"computer_call", "function_call"})
 OUTPUTS = frozenset({"computer_call_output", "function_call_output"})
+BY_FILE_ID = "images that are only named by a file id"
 LONGEST_EDGE, MOST_PIXELS = 1568, 1600 * 750  # of pictures that no model of Claude shrinks: 750 pixels are a token
 
 
@@ -99,7 +100,18 @@ def _read_log(package: Package, name: str) -> Log:
         log.lost["system prompts"] += int(bool(document.get("system")))
         log.lost["settings of the run"] += len(document.keys() - {key, "system"})
         document = document.get(key)
-    return _Reader(package, name, log).read(as_list(document))
+    return _Reader(package, name, log).read(list(_unpack_responses(as_list(document), log)))
+
+
+def _unpack_responses(items: list[Any], log: Log) -> Iterator[Any]:
+    """Yield items; objects of the Responses API are replaced by the items of their ``output``."""
+    for item in items:
+        output = as_object(item).get("output")
+        if as_object(item).get("object") == "response" and isinstance(output, list):
+            log.lost["settings of responses"] += 1
+            yield from output
+        else:
+            yield item
 
 
 def _read_run(package: Package, name: str, run: str, files: list[str]) -> Log:
@@ -178,6 +190,8 @@ class _Reader:
             result.picture = self._find(fields["image_url"])
         elif "screenshot" in fields:
             result.picture = self._find(fields["screenshot"], is_base64=True)
+        elif fields.get("file_id"):
+            self.log.lost[BY_FILE_ID] += 1
         return result
 
     def _read_tool_result(self, block: dict[str, Any]) -> Result:
@@ -229,6 +243,7 @@ class _Reader:
             self.builder.see(self._find_source(block))
         elif kind in ("input_image", "image_url"):
             value = block.get("image_url")
+            self.log.lost[BY_FILE_ID] += bool(block.get("file_id")) and not value
             self.builder.see(self._find(value.get("url") if isinstance(value, dict) else value))
         elif kind == "tool_result":
             pass

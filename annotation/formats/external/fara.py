@@ -6,7 +6,12 @@ The log is JSON Lines. A line with ``action`` is an executed tool: ``arguments``
 saw: both sides rounded to multiples of 28, so 1428 x 896 of 1440 x 900. A published log agrees: (1074, 37) was clicked
 at (1083.03, 37.17). That holds for the source FaraAgent only; Fara15Agent has another space and other files.
 
-Source: microsoft/fara 360e87f ``src/fara/fara_agent.py`` and ``_prompts.py``, 7634a63 ``webeval/trajectory.py``.
+Newer folders have ``screenshot_<n>.png`` from 1, one for each action, and ``task_data.json`` with ``question`` and
+``id``. webeval gives ``screenshot0.png`` the name ``screenshot_1.png``, so these are taken as pages before the actions,
+too; but other programs write such names after the action, so they get no points.
+
+Source: microsoft/fara 360e87f ``src/fara/fara_agent.py`` and ``_prompts.py``, 7634a63 ``webeval/trajectory.py`` and
+webeval's adapter from trajectories to its rubric agent.
 """
 
 from __future__ import annotations
@@ -35,6 +40,9 @@ from annotation.formats.log_parts import as_pair, count_unused, group_files, hid
 
 LOG = "web_surfer.log"
 PICTURE = re.compile(r"screenshot([0-9]{1,6})\.png")
+RENAMED = re.compile(r"screenshot_([0-9]{1,6})\.png")
+RENAMED_PICTURES = "screenshots named screenshot_<n>.png, taken as the pages before the actions"
+TASK = "task_data.json"
 ANSWER = re.compile(r"(?P<id>.*?)(?:_final)?_answer\.json")
 NO_ANSWER = "<no_answer>"
 MESSAGE = re.compile(
@@ -78,8 +86,13 @@ def _read_folder(package: Package, home: str, names: list[str]) -> Log:
     log = Log(name=home or LOG, task_id=home.rpartition("/")[2] or None)
     actions = list(find_actions(load_lines(package, path), log))
     pictures = number_pictures(beside, PICTURE)
-    used = {path, *pictures.values(), *_read_answer(package, beside, log)}
-    add_steps(package, log, actions, [pictures.get(n) for n in range(max(pictures, default=-1) + 1)])
+    renamed = {} if pictures else {n - 1: name for n, name in number_pictures(beside, RENAMED).items() if n}
+    if renamed:
+        log.derived[RENAMED_PICTURES] += len(renamed)
+    numbered = pictures or renamed
+    used = {path, *numbered.values(), *_read_answer(package, beside, log), *_read_task(package, beside, log)}
+    ordered = [numbered.get(n) for n in range(max(numbered, default=-1) + 1)]
+    add_steps(package, log, actions, ordered, has_points=not renamed)
     count_unused(names, used, log.lost)
     return log
 
@@ -98,6 +111,17 @@ def _read_answer(package: Package, beside: list[str], log: Log) -> list[str]:
     states = (document.get(key) for key in ("env_state_json", "env_state_raw"))
     log.lost["final states of the environment"] += any(value and value != NO_ANSWER for value in states)
     log.lost["counts of tokens"] += bool(document.get("token_usage"))
+    return found
+
+
+def _read_task(package: Package, beside: list[str], log: Log) -> list[str]:
+    """Set task text and id from the file of the task, which may also have a rubric; return the files read."""
+    found = [name for name in beside if name.rpartition("/")[2] == TASK]
+    for name in found:
+        document = as_object(load(package, name))
+        log.task = as_text(document.get("question"))
+        log.task_id = as_text(document.get("id")) or log.task_id
+        log.lost["rubrics, which annotators must not see"] += bool(document.get("precomputed_rubric"))
     return found
 
 
@@ -130,19 +154,31 @@ def find_actions(lines: Iterable[Any], log: Log) -> Iterator[Executed]:
             log.lost["other lines of the log"] += 1
 
 
-def add_steps(package: Package, log: Log, actions: Sequence[Executed], pictures: Sequence[str | bytes | None]) -> None:
-    """Add a step for each action, with the picture of the same number; the next picture shows the end."""
+def add_steps(
+    package: Package,
+    log: Log,
+    actions: Sequence[Executed],
+    pictures: Sequence[str | bytes | None],
+    *,
+    has_points: bool = True,
+) -> None:
+    """Add a step for each action, with the picture of the same number; the next picture shows the end.
+
+    Without ``has_points``, it is not certain that a picture shows the page of its action.
+    """
     for number, action in enumerate(actions):
         picture = pictures[number] if number < len(pictures) else None
         given = {key: value for key, value in action.arguments.items() if key not in ("action", "thoughts")}
         verb = VERBS.get(action.name, "")
+        is_pointed = bool(verb) and "coordinate" in given
+        log.lost["points of pages that may be those after the action"] += is_pointed and not has_points
         log.steps.append(
             LoggedStep(
                 call=format_call(action.name, hide_judgement(action.name, given, log.lost)),
                 verb=verb,
                 thought=as_text(action.arguments.get("thoughts")),
                 url=action.url,
-                point=_find_point(package, action, picture, log) if verb and "coordinate" in given else None,
+                point=_find_point(package, action, picture, log) if is_pointed and has_points else None,
                 picture=picture,
             )
         )

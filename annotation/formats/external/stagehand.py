@@ -45,6 +45,7 @@ from annotation.records import Problem
 NAME = "trajectory.json"
 RUN = re.compile(r'\s*\{(?=.*"task"\s*:\s*\{)(?=.*"instruction"\s*:)', re.DOTALL)
 RESULT = re.compile(r'\s*\{(?=.*"success"\s*:)(?=.*"actions"\s*:\s*\[)(?=.*"message"\s*:|.*"completed"\s*:)', re.DOTALL)
+REPEATED = "screenshots that the agent was given before an earlier step"
 INLINE = "[redacted inline image payload]"  # in results whose picture is in the evidence
 SHORT = 500  # characters of a result that is shown with the action
 VERBS = {
@@ -89,6 +90,7 @@ class _Run:
         task = as_object(document.get("task"))
         self.package, self.name, self.document, self.task = package, name, document, task
         self.used: set[str] = {name}
+        self.seen: set[str | bytes] = set()  # pictures that the agent was given
         self.log = Log(
             name=name.rpartition("/")[0] or name,
             task_id=as_text(task.get("id")),
@@ -163,9 +165,12 @@ class _Run:
                 continue  # the texts repeat the reasoning and the result
             picture = self._find(part.get("imagePath")) or decode_picture(part.get("bytesBase64"))
             if is_needed and number == 0 and not redacted:
-                found = picture
+                # The recorder repeats it until there is a newer one: then it does not show the page before this step.
+                found = None if picture in self.seen else picture
+                self.log.lost[REPEATED] += picture in self.seen
             else:
                 self.log.lost["screenshots that the agent was given, beside those of the harness"] += 1
+            self.seen |= {picture} if picture is not None else set()
         return found
 
     def _find(self, path: object) -> str | None:
