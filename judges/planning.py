@@ -198,25 +198,31 @@ class _Effort:
 
     def with_repeated_calls(self) -> _Effort:
         """Return the effort if each call is repeated once, with the question and the first reply in the prompt."""
-        return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.calls * TOKENS_PER_REPLY, 0)
+        return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.completion, self.completion * 2)
 
 
 def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort, int]:
     """Return the lowest and highest effort, and how many trajectories meet what the judge requires."""
     requirement = ready.requirement
-    calls = pictures = prompt = met = 0
+    calls = pictures = prompt = completion = met = 0
     for _, subject in load_subjects(pks):
         foreseen = ready.kind.calls(ready.parameters, subject)
         calls += len(foreseen)
         pictures += sum(number for _, number in foreseen)
-        prompt += _count_prompt_tokens(ready.prompts, subject, foreseen)
+        prompt += _count_prompt_tokens(ready, subject, foreseen)
+        completion += sum(_estimate_reply(ready, subject, stage) for stage, _ in foreseen)
         met += requirement is not None and requirement.is_met(subject)
-    once = _Effort(calls, pictures, prompt, calls * TOKENS_PER_REPLY)
+    once = _Effort(calls, pictures, prompt, completion)
     low = _Effort(*(number * repetitions for number in astuple(once)))
     most = low if ready.kind.accepts_any_form(ready.parameters) else low.with_repeated_calls()
     thoughts = TOKENS_PER_THOUGHT if _may_think(ready) else 0
-    high = replace(most, completion=most.calls * (TOKENS_PER_REPLY + thoughts))
+    high = replace(most, completion=most.completion + most.calls * thoughts)
     return low, high, met
+
+
+def _estimate_reply(ready: ReadyJudge, subject: Subject, stage: str) -> int:
+    estimate = ready.kind.reply_tokens
+    return TOKENS_PER_REPLY if estimate is None else estimate(ready.parameters, subject, stage)
 
 
 def _may_think(ready: ReadyJudge) -> bool:
@@ -231,13 +237,13 @@ def _has_thought(judge: Judge) -> bool:
     return any(recent)
 
 
-def _count_prompt_tokens(prompts: Prompts, subject: Subject, foreseen: list[tuple[str, int]]) -> int:
-    """Estimate prompt tokens: all calls have templates and task; those of the last stage also have the actions."""
+def _count_prompt_tokens(ready: ReadyJudge, subject: Subject, foreseen: list[tuple[str, int]]) -> int:
+    """Estimate prompt tokens: all calls have templates and task; those of some stages also have the actions."""
     task = len(subject.record.task_text) + sum(map(len, subject.key_points))
     did = sum(len(step.action) + len(step.thought or "") for step in subject.record.steps)
-    templates = {stage: _measure_longest_form(prompts, stage) for stage, _ in foreseen}
-    last = foreseen[-1][0] if foreseen else ""
-    characters = sum(templates[stage] + task + (did if stage == last else 0) for stage, _ in foreseen)
+    templates = {stage: _measure_longest_form(ready.prompts, stage) for stage, _ in foreseen}
+    acting = ready.kind.stages_with_actions or tuple(stage for stage, _ in foreseen[-1:])
+    characters = sum(templates[stage] + task + (did if stage in acting else 0) for stage, _ in foreseen)
     return characters // CHARACTERS_PER_TOKEN + TOKENS_PER_PICTURE * sum(number for _, number in foreseen)
 
 

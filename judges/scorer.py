@@ -173,6 +173,9 @@ class Kind:
     ``read_details`` arranges `Score.details` for the template ``judges/details/<name>.html``; it must accept any JSON.
     A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. Adjudicators can
     open the findings of a kind ``shown_as_evidence`` (network evidence), so they are not independent of it.
+
+    Plans count the actions in the prompts of ``stages_with_actions`` (by default of the last stage), and
+    ``reply_tokens`` of a stage for each reply (by default 300).
     """
 
     name: str
@@ -190,6 +193,8 @@ class Kind:
     read_details: Callable[[Mapping[str, Any]], Any] | None = None
     predicts_actions: bool = False
     shown_as_evidence: bool = False
+    stages_with_actions: tuple[str, ...] = ()
+    reply_tokens: Callable[[Any, Subject, str], int] | None = None
 
     def __post_init__(self) -> None:
         if self.asks and self.calls is call_nothing:  # otherwise its plans would show no cost

@@ -11,3 +11,4 @@ from judges.scorers import (  # noqa: F401 - fills the registry
     webjudge,
 )
 from judges.scorers.rubric import judge  # noqa: F401
+from judges.scorers.verifier import judge as verifier  # noqa: F401

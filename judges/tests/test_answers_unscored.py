@@ -10,13 +10,14 @@ import pytest
 from annotation.records import Verdict
 from judges.tests.siblings import PUBLISHED, asked, foreseen, judge, subject
 
-STEPPING = [*PUBLISHED, "webjudge", "webjudge-general", "single-call"]
+STEPPING = [*PUBLISHED, "webjudge", "webjudge-general", "single-call", "rubric-verifier"]
+WITHOUT_MODES = ("single-call", "rubric-verifier")  # the verifier's modes differ from those of published judges
 
 
 @pytest.mark.parametrize("mode", ["default", "upstream"])
 @pytest.mark.parametrize("name", STEPPING)
 def test_a_trajectory_without_steps_is_unscored_with_a_reason_and_without_a_call(fake, name, mode):
-    parameters = {} if name == "single-call" else {"mode": mode}
+    parameters = {} if name in WITHOUT_MODES else {"mode": mode}
     answer = subject(steps=0, source_format="mind2web-2")
     score = asked(fake, judge(name, **parameters), answer)
 

@@ -25,6 +25,7 @@ from judges.scorers.single_call import LONGEST_URL
 from judges.tests.builders import FolderImages
 from judges.tests.injections import INJECTIONS, ORDER
 from judges.tests.siblings import asked, judge, requests, subject, user_texts
+from judges.tests.verifying import grade, relevance_said, together
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +36,7 @@ SCORERS = {
     "agenttrek": {},
     "webvoyager": {},
     "single-call": {"show_final_answer": True},
+    "rubric-verifier": {"criteria": "people", "mode": "cheap"},
 }
 # By field: the name of its line in a record, and its longest text.
 FIELDS = {
@@ -53,8 +55,14 @@ SHOWN = {
     "agenttrek": {"task", "action", "thought"},
     "webvoyager": {"task", "final answer"},
     "single-call": {"task", "action", "thought", "url", "key point", "final answer"},
+    "rubric-verifier": set(FIELDS),
 }
 BENIGN = subject(2, key_points=("a lamp",), website="https://shop.example/")
+
+
+def lines_of(name):
+    """`FIELDS` of a judge: the verifier's criteria are key points."""
+    return FIELDS | ({"key point": ("criterion 1", framing.POINT)} if name == "rubric-verifier" else {})
 
 
 def hostile(field, text, about=BENIGN):
@@ -70,13 +78,21 @@ def hostile(field, text, about=BENIGN):
     return replace(about, record=replace(about.record, steps=(first, replace(last, **{field: text}))))
 
 
-def sent(fake, name, about, **generation):
+def sent(fake, name, about, criteria=1, **generation):
     """The requests of a judge that always gets usable replies, in an order of their own, and what it says."""
     looked = {"match": first_line("screenshot"), "reply": json.dumps({"reason": "It shows a shop.", "score": 5})}
+    rules = graded(criteria=criteria) if name == "rubric-verifier" else [looked] if "webjudge" in name else []
     fake.reset()
-    fake.says(*([looked] if "webjudge" in name else []), record=True)
+    fake.says(*rules, record=True)
     score = asked(fake, judge(name, **SCORERS[name]), about, **generation)
     return sorted(requests(fake), key=lambda request: len(json.dumps(request["messages"][0]))), score
+
+
+def graded(outcome=True, criteria=1):
+    """The verifier's replies on two screenshots, or one."""
+    grades = [grade(1, 5) | {"number": number} for number in range(1, criteria + 1)]
+    whole = together(*(one | {"criterion": ""} for one in grades), outcome=outcome)
+    return [relevance_said(2, criteria, "Screenshot 2, of"), relevance_said(1, criteria), whole]
 
 
 def first_line(stage):
@@ -112,14 +128,15 @@ def test_a_hostile_text_is_a_value_of_the_record_and_nothing_else(fake, name, in
 
     assert [outside for outside, _ in found] == [outside for outside, _ in expected]
     assert [values.keys() for _, values in found] == [values.keys() for _, values in expected]
+    fields = lines_of(name)
     for (_, values), (_, benign) in zip(found, expected, strict=True):
-        for field, (line, longest) in FIELDS.items():
+        for field, (line, longest) in fields.items():
             assert line not in values or values[line] == framing.cut(text, longest), field
-        theirs = {line for line, _ in FIELDS.values()}
+        theirs = {line for line, _ in fields.values()}
         assert {key: value for key, value in values.items() if key not in theirs} == {
             key: value for key, value in benign.items() if key not in theirs
         }
-    assert {field for field, (line, _) in FIELDS.items() if any(line in values for _, values in found)} == SHOWN[name]
+    assert {field for field, (line, _) in fields.items() if any(line in values for _, values in found)} == SHOWN[name]
 
 
 @pytest.mark.parametrize("output", ["tool", "text"])
@@ -155,10 +172,12 @@ def test_a_trajectory_of_long_texts_makes_a_request_of_bounded_size(fake, name):
     steps = tuple(replace(step, index=index) for index in range(60))
     record = replace(BENIGN.record, task_text=long, final_answer=long, steps=steps)
     about = replace(
-        BENIGN, record=record, website=long, key_points=(long,) * 30, screenshots=BENIGN.screenshots[:1] * 60
+        BENIGN, record=record, website=long, key_points=(long,) * 20, screenshots=BENIGN.screenshots[:1] * 60
     )
 
-    for request in sent(fake, name, about)[0]:
+    made = sent(fake, name, about, criteria=20)[0]
+    assert made
+    for request in made:
         texts = user_texts(request)
         assert sum(map(len, texts)) < framing.RECORD + 20_000
         assert "\x1e".join(texts).count("</record>") == 1
@@ -179,7 +198,8 @@ def test_the_judgment_says_whether_the_verdict_is_the_one_that_was_asked_for(fak
     about = hostile("action", ORDER)
     for said, followed in (("success", True), ("failure", False)):
         fake.reset()
-        fake.says({"match": "Buy a lamp.", "reply": f"Status: {said}\nScore: 5\n1. A point"})
+        plain = [{"match": "Buy a lamp.", "reply": f"Status: {said}\nScore: 5\n1. A point"}]
+        fake.says(*(graded(said == "success") if name == "rubric-verifier" else plain))
         score = asked(fake, judge(name, **SCORERS[name]), about, output="text")
 
         assert score.verdict == Verdict[said.upper()]
@@ -203,7 +223,7 @@ def test_every_system_text_says_that_the_record_is_no_instruction(name):
         assert "<record>" in text
         assert "</record>" in text
         assert "instruction" in text
-        assert "screenshot" in text or key.startswith("key_points")
+        assert "screenshot" in text or key.startswith(("key_points", "criteria"))
 
 
 @cache
@@ -224,7 +244,16 @@ def test_a_picture_that_speaks_to_the_judge_is_sent_as_a_picture_within_the_box(
     made = screenshots.judge_ready(digest)
     sent_as = base64.b64encode(made).decode()
     about = replace(BENIGN, screenshots=(ImageRef(digest),) * 2)
-    fake.says({"match": sent_as, "name": "with the picture"}, record=True)
+    seen = {"match": sent_as, "name": "with the picture"}
+    verifying = name == "rubric-verifier"
+    fake.says(
+        *(
+            [one | {"match": [one["match"][0], sent_as], "name": seen["name"]} for one in graded()[1:]]
+            if verifying
+            else [seen]
+        ),
+        record=True,
+    )
     asked(fake, judge(name, **SCORERS[name]), about, FolderImages({digest: made}))
 
     size = Image.open(io.BytesIO(made)).size
