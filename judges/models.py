@@ -23,6 +23,7 @@ annotation_triggers.APPEND_ONLY |= {
     "judges_judgment": "",
     "judges_expectation": "",
     "judges_judge": "OLD.frozen_at IS NOT NULL",  # until its first run it may still be changed, or deleted
+    "judges_robustnesscard": "",
 }
 
 
@@ -232,6 +233,10 @@ class JudgeRun(models.Model):
     ``estimate`` is the plan (`planning.Plan`). ``stopped`` is the reason if a run waits without being paused.
     ``called_at`` is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of
     the single automatic retry of failed items, when no other item is left.
+
+    ``robustness`` is set for a ``test`` run that attacks the judge (`lab`): the ``version`` of the operators, the
+    ``seed``, the names of its ``operators``, and how many trajectories each of them left out, by reason. Repetition 1
+    of a trajectory is the original, and repetition 2 the change by the first operator.
     """
 
     judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="runs")
@@ -253,6 +258,7 @@ class JudgeRun(models.Model):
     stopped = models.CharField(max_length=500, blank=True)
     called_at = models.DateTimeField(null=True, blank=True)
     retried_at = models.DateTimeField(null=True, blank=True)
+    robustness = models.JSONField(null=True, blank=True)
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -375,6 +381,29 @@ class Judgment(models.Model):
 
     def __str__(self) -> str:
         return f"judgment {self.pk}"
+
+
+class RobustnessCard(models.Model):
+    """The report of a finished run with ``robustness``, computed from its judgments; never changed.
+
+    ``operators_version`` is `lab.VERSION` at the time of the run, ``fingerprint`` that of the judge. ``report`` is
+    `evaluations.robustness.Report` as JSON.
+    """
+
+    judge = models.ForeignKey(Judge, on_delete=models.PROTECT, related_name="robustness_cards")
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="+")
+    run = models.OneToOneField(JudgeRun, on_delete=models.PROTECT, related_name="card")
+    fingerprint = models.CharField(max_length=64)
+    operators_version = models.PositiveIntegerField()
+    seed = models.PositiveBigIntegerField()
+    report = models.JSONField()
+    made_at = CreatedAtField()
+
+    class Meta:
+        ordering = ["-made_at", "-pk"]
+
+    def __str__(self) -> str:
+        return f"robustness of {self.judge}"
 
 
 class ModelCall(models.Model):

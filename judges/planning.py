@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
@@ -43,6 +43,7 @@ class Plan:
     Calls, tokens and cost assume a model that does not reason and answers in the required form. Names ending in
     ``_high`` assume that the model reasons, if it can, and first gives every answer in another form.
     ``meeting_requirement`` counts the trajectories that meet the ``requirement`` of the judge, if it has one.
+    ``items`` are the trajectories with the number of the repetition.
     """
 
     ready: ReadyJudge
@@ -60,6 +61,7 @@ class Plan:
     completion_tokens_high: int
     cost_high: Decimal | None
     meeting_requirement: int
+    items: list[tuple[Trajectory, int]]
 
     @property
     def trajectories(self) -> int:
@@ -74,7 +76,7 @@ class Plan:
         return self.trajectories - self.meeting_requirement if self.requirement else 0
 
     def as_json(self) -> dict[str, Any]:
-        left_out = ("ready", "chosen", "meeting_requirement")
+        left_out = ("ready", "chosen", "meeting_requirement", "items")
         stored = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in left_out}
         costs = {"cost": self.cost, "cost_high": self.cost_high}
         texts = {name: None if cost is None else str(cost) for name, cost in costs.items()}
@@ -103,17 +105,17 @@ def choose(submission: Submission, selection: Mapping[str, Any]) -> list[Traject
     if wanted := _parse_texts(selection, "task_ids"):
         _require_known(submission, wanted)
         rows = rows.filter(task__external_id__in=wanted)
-    if (judge := _parse_number(selection, "unjudged")) is not None:
+    if (judge := parse_number(selection, "unjudged")) is not None:
         rows = rows.exclude(pk__in=_select_judged(judge, submission))
-    limit, seed = _parse_number(selection, "limit"), _parse_number(selection, "seed", least=0, most=MOST_SEED)
+    limit, seed = parse_number(selection, "limit"), parse_number(selection, "seed", least=0, most=MOST_SEED)
     if seed is None:
         return list(rows if limit is None else rows[:limit])
     if limit is None:
         raise RunRefused("A seed draws a random sample, so it needs a limit: the number of trajectories to draw.")
-    return _draw_sample(list(rows), limit, seed)
+    return draw_sample(list(rows), limit, seed)
 
 
-def _draw_sample(rows: list[Trajectory], size: int, seed: int) -> list[Trajectory]:
+def draw_sample(rows: list[Trajectory], size: int, seed: int) -> list[Trajectory]:
     """Return ``size`` of the rows (all if there are fewer), in their order; the same seed draws the same sample."""
     drawn = random.Random(seed).sample(range(len(rows)), min(size, len(rows)))  # noqa: S311 - to be repeatable
     return [rows[place] for place in sorted(drawn)]
@@ -127,7 +129,7 @@ def _parse_texts(selection: Mapping[str, Any], name: str) -> list[str]:
     return list(given)
 
 
-def _parse_number(selection: Mapping[str, Any], name: str, least: int = 1, most: int = 2**31 - 1) -> int | None:
+def parse_number(selection: Mapping[str, Any], name: str, least: int = 1, most: int = 2**31 - 1) -> int | None:
     given = selection.get(name)
     if given is None:
         return None
@@ -165,13 +167,32 @@ def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], rep
             f"{len(chosen)} trajectories, {repetitions} times each, exceed the {MOST_ITEMS:,} judgments "
             "of one run. Choose fewer, or start several runs."
         )
+    subjects = (subject for _, subject in load_subjects([trajectory.pk for trajectory in chosen]))
+    items = [(trajectory, number) for number in range(1, repetitions + 1) for trajectory in chosen]
+    return build_plan(ready, submission, items, subjects, times=repetitions)
+
+
+def build_plan(
+    ready: ReadyJudge,
+    submission: Submission,
+    items: list[tuple[Trajectory, int]],
+    subjects: Iterable[Subject],
+    *,
+    times: int = 1,
+) -> Plan:
+    """Estimate a run with these ``items``, in which each of ``subjects`` is judged ``times`` times.
+
+    The first subjects are those of repetition 1.
+    """
+    judge, chosen = ready.judge, [trajectory for trajectory, repetition in items if repetition == 1]
     pks = [trajectory.pk for trajectory in chosen]
-    low, high, met = _forecast(ready, pks, repetitions)
+    low, high, met = _forecast(ready, subjects, times, len(chosen))
     judged = {row["trajectory"] for row in _select_judged(judge.pk, submission).distinct()}
     return Plan(
         ready=ready,
         chosen=chosen,
-        repetitions=repetitions,
+        items=items,
+        repetitions=max((repetition for _, repetition in items), default=times),
         calls=low.calls,
         pictures=low.pictures,
         prompt_tokens=low.prompt,
@@ -201,17 +222,19 @@ class _Effort:
         return _Effort(self.calls * 2, self.pictures * 2, self.prompt * 2 + self.completion, self.completion * 2)
 
 
-def _forecast(ready: ReadyJudge, pks: list[int], repetitions: int) -> tuple[_Effort, _Effort, int]:
+def _forecast(
+    ready: ReadyJudge, subjects: Iterable[Subject], repetitions: int, trajectories: int
+) -> tuple[_Effort, _Effort, int]:
     """Return the lowest and highest effort, and how many trajectories meet what the judge requires."""
     requirement = ready.requirement
     calls = pictures = prompt = completion = met = 0
-    for _, subject in load_subjects(pks):
+    for number, subject in enumerate(subjects):
         foreseen = ready.kind.calls(ready.parameters, subject)
         calls += len(foreseen)
         pictures += sum(number for _, number in foreseen)
         prompt += _count_prompt_tokens(ready, subject, foreseen)
         completion += sum(_estimate_reply(ready, subject, stage) for stage, _ in foreseen)
-        met += requirement is not None and requirement.is_met(subject)
+        met += number < trajectories and requirement is not None and requirement.is_met(subject)
     once = _Effort(calls, pictures, prompt, completion)
     low = _Effort(*(number * repetitions for number in astuple(once)))
     most = low if ready.kind.accepts_any_form(ready.parameters) else low.with_repeated_calls()

@@ -9,7 +9,7 @@ Judges do not change decisions of people, so a run may use a frozen submission o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,9 +23,9 @@ from annotation import clock
 from annotation.models import Membership, Submission
 from annotation.workflow import Conflict
 from annotation.workflow.guards import Role, lock_submission, record, require_member
-from judges import defining, jobs, quotas
+from judges import attacking, defining, jobs, quotas
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, ModelTerms, RunItem
-from judges.planning import plan
+from judges.planning import Plan, plan
 from judges.ready_judges import RunRefused, find_endpoint
 from judges.working.call_log import sum_cost
 from judges.working.leases import OPEN, build_end_payload, build_payload, compute_silence_limit
@@ -79,9 +79,41 @@ def start(
     planned = plan(judge, submission, selection, repetitions)
     if not planned.chosen:
         raise RunRefused("No trajectories are selected, so there is nothing to judge.")
+    return _start(person, planned, submission, selection, max_cost, test=test, fresh=fresh)
+
+
+def start_attack(
+    person: Any,
+    judge: Judge,
+    submission: Submission,
+    selection: Mapping[str, Any],
+    operators: Sequence[str],
+    *,
+    seed: int = 0,
+    max_cost: Decimal | None = None,
+) -> JudgeRun:
+    """Start a run that attacks the judge, as `start`; see `attacking.plan` for the arguments."""
+    planned, robustness = attacking.plan(judge, submission, selection, operators, seed)
+    return _start(person, planned, submission, selection, max_cost, test=True, fresh=False, robustness=robustness)
+
+
+def _start(
+    person: Any,
+    planned: Plan,
+    submission: Submission,
+    selection: Mapping[str, Any],
+    max_cost: Decimal | None,
+    *,
+    test: bool,
+    fresh: bool,
+    robustness: Mapping[str, Any] | None = None,
+) -> JudgeRun:
+    judge = planned.ready.judge
     with transaction.atomic():
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
+        if robustness is not None:
+            attacking.require_frozen(submission)
         find_endpoint(judge)
         quotas.require_room(judge, submission.benchmark_id)
         budget = _parse_budget(judge, planned.ready.terms, max_cost)
@@ -90,9 +122,10 @@ def start(
             judge=judge,
             submission=submission,
             selection=dict(selection),
-            repetitions=repetitions,
+            repetitions=planned.repetitions,
             test=test,
             fresh=fresh,
+            robustness=robustness,
             max_cost=budget,
             estimate=planned.as_json(),
             created_by=person,
@@ -100,19 +133,18 @@ def start(
         RunItem.objects.bulk_create(
             (
                 RunItem(run=run, trajectory=trajectory, repetition=repetition)
-                for repetition in range(1, repetitions + 1)
-                for trajectory in planned.chosen
+                for trajectory, repetition in planned.items
             ),
             batch_size=1000,
         )
         asked = {
             "trajectories": planned.trajectories,
-            "repetitions": repetitions,
+            "repetitions": planned.repetitions,
             "fresh": fresh,
             "max_cost": _format_amount(budget),
         }
         record(submission, member, "judge_run_started", **build_payload(run), **asked)
-        _call_workers(run, planned.trajectories * repetitions)
+        _call_workers(run, len(planned.items))
         return run
 
 

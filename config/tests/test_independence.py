@@ -180,6 +180,7 @@ def judge_everything(submission, name="MARK-judge-name--"):
         judged.judgment_row(item, item.trajectory.position % 2, said)
         judged.call_row(item, mark=said)
     judged.imported_row(submission.trajectories.earliest("pk"), mark=mark("judge", "imported"), repetition=run.pk)
+    judged.card_rows(run.judge, submission.benchmark.submissions.filter(practice=False), mark("judge", "card"))
 
 
 def judge_elsewhere(submission, came_with):
@@ -313,7 +314,7 @@ def test_no_address_leaks_or_changes_when_a_judge_has_judged_or_an_item_becomes_
 def test_the_maintainer_is_shown_gold_items_judgments_and_expectations_and_no_label(protocol):
     submission, people, rows = protocol
     said = "".join(said for *_, said in assert_no_leak(people, rows, "mira"))
-    marks = ("MARK-judge-said-0-", "MARK-judge-imported--", "MARK-judge-name--")
+    marks = ("MARK-judge-said-0-", "MARK-judge-imported--", "MARK-judge-name--", "MARK-judge-card--")
     for words in (*marks, "MARK-expected-check--", "MARK-expected-claim--"):
         assert words in said
         assert forbidden_marks("carol", words) != set()

@@ -23,6 +23,7 @@ from annotation.models import ApiToken, Person, Submission
 from evaluations.auditing.importing import open_bundle
 from evaluations.tests.audited import bundle
 from judges import defining, expectations
+from judges.models import Judge
 from judges.prompts import load_builtin
 from judges.scorers import action_selection
 from judges.tests import rows as judged
@@ -105,6 +106,8 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
         known["id"] = trajectory.pk
     if "/judges/{" in operation.path:
         known["id"] = defining.define(None, name="strict", scorer="webjudge", model="some-model").pk
+    if operation.path.endswith("/robustness"):
+        judged.card_row(Judge.objects.get(pk=known["id"]), frozen)
     if "/judge-runs/{" in operation.path or "/judgments/{" in operation.path:
         item = judged.run_row(frozen).items.earliest("pk")
         judged.call_row(item)

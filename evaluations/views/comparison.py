@@ -21,6 +21,7 @@ from evaluations.tables import Table
 from evaluations.views import board, comparison_parts
 from evaluations.views.agreement import require_unfrozen
 from evaluations.views.exporting import csv_file, paper_file
+from judges import robustness
 from judges.models import Judge
 
 LIST = ("agent", "level", "website", "kind")  # filters of a list of differences
@@ -112,7 +113,7 @@ def _answer(
     people = ceiling(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
-    context |= _build_context(request, found, people, filters)
+    context |= _build_context(request, judge, found, people, filters)
     if "paper" in request.GET:
         drawn = [chart for part in context["parts"] for chart in part.charts]
         scope = f"{judge} and the final verdicts of people in {found.scope}"
@@ -125,10 +126,13 @@ def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
     yield comparison_tables.ceiling(people, found.rules)
 
 
-def _build_context(request: Request, found: Comparison, people: Sequence[Row], filters: Filters) -> dict[str, Any]:
+def _build_context(
+    request: Request, judge: Judge, found: Comparison, people: Sequence[Row], filters: Filters
+) -> dict[str, Any]:
     return {
         "switch": board.switch(filters.label2),
         "comparison": found,
+        "robustness": robustness.find_standing(request.user, judge),
         "looked": comparison_tables.looked(found),
         "figures": comparison_parts.figures(found, filters.label2),
         "parts": list(comparison_parts.parts(found, people, filters.label2)),

@@ -16,6 +16,8 @@ from evaluations.forms import Filters, FiltersForm
 from evaluations.naming import level_order
 from evaluations.views import board, comparison_parts
 from evaluations.views.exporting import csv_file, paper_file
+from judges import robustness
+from judges.scorer import IMPORTED
 
 OF_AGENTS = ("level", "website", "rules")
 OF_JUDGES = ("agent", "level", "website", "rules")
@@ -79,9 +81,11 @@ def judge_standings(request: Request, slug: str) -> HttpResponse:
     drawn = comparison_parts.judges(found.judges, people, filters.label2) if judges and chosen else []
     if "paper" in request.GET:
         return paper_file(tables, drawn, filters.scope(benchmark.name), filters.rules, slug, "judges")
+    standings_of = robustness.load_standings(request.user, judges)
     context = {
         "benchmark": benchmark,
         "filters": filters,
+        "tested": [(judge, standings_of[judge.pk]) for judge in judges if judge.scorer != IMPORTED],
         "form": FiltersForm(filters, every, only=OF_JUDGES),
         "cases": len(every),
         "judges": [(access.name_of(judge), judge) for judge in judges],

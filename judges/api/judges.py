@@ -14,8 +14,8 @@ from rest_framework.response import Response
 from annotation import access as people_access
 from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
-from judges import access, defining, prompt_sets
-from judges.models import Judge, ModelTerms
+from judges import access, defining, prompt_sets, robustness
+from judges.models import Judge, ModelTerms, RobustnessCard
 
 
 class JudgeSerializer(serializers.ModelSerializer):
@@ -129,6 +129,42 @@ class JudgeDetail(View):
         """Delete a judge that was never used."""
         defining.delete(request.user, access.find_judge(request.user, pk))
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class RobustnessSerializer(serializers.ModelSerializer):
+    """The result of attacking a judge with changed trajectories that people decided to be failures.
+
+    ``report`` has for each operator the pairs with two verdicts (``n``), ``flips``, added false positives, the
+    false-positive rates, their difference with its 95% interval, and the result. ``current`` is false if the judge or
+    the operators have changed since.
+    """
+
+    report = serializers.DictField(read_only=True)
+    current = serializers.SerializerMethodField()
+
+    class Meta:
+        model = RobustnessCard
+        fields = [
+            "judge", "submission", "run", "fingerprint", "operators_version", "seed", "made_at", "current", "report",
+        ]  # fmt: skip
+
+    def get_current(self, card: RobustnessCard) -> bool:
+        return bool(self.context["current"])
+
+
+class JudgeRobustness(View):
+    """The robustness card of a judge."""
+
+    scopes = {"GET": Scope.READ}
+    tag = "Judges"
+    operation_ids = {"GET": "get_judge_robustness"}
+    serializer_class = RobustnessSerializer
+
+    def get(self, request: Request, pk: int) -> Response:
+        """Return the newest card, one of the judge's present version first; 404 if you may open none."""
+        found = robustness.find_card(request.user, pk)
+        self.chosen()
+        return Response(RobustnessSerializer(found.shown, context={"current": found.current}).data)
 
 
 # --- model terms ------------------------------------------------------------------------------------------------------

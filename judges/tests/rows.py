@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from annotation.models import Submission, Trajectory
 from annotation.records import Finding
-from judges.models import Judge, JudgeRun, Judgment, ModelCall, RunItem
+from judges.models import Judge, JudgeRun, Judgment, ModelCall, RobustnessCard, RunItem
 from judges.scorer import KeyPointEvidence, Score, StepEvidence
 
 
@@ -133,3 +134,34 @@ def call_row(item: RunItem, stage: str = "verdict", mark: str = "", **fields: An
         "made_at": timezone.now(),
     }
     return ModelCall.objects.create(**(base | fields))
+
+
+# --- robustness ------------------------------------------------------------------------------------------------------
+
+_RATE = {"low": 0.0, "high": 0.5, "n": 2}
+_ROW = {
+    "operator": "thoughts-claim",
+    "expects": "same",
+    "n": 2,
+    "flips": 1,
+    "added_false_positives": 1,
+    "false_positive_rate": {"original": _RATE | {"value": 0.0}, "changed": _RATE | {"value": 0.5}},
+    "difference": {"value": 0.5, "low": -0.25, "high": 0.75, "n": 2},
+    "unscored": 0,
+    "not_applicable": {"It has no steps.": 3},
+    "result": "fail",
+}
+REPORT: dict[str, Any] = {"trajectories": 2, "passed": 0, "failed": 1, "not_tested": 0, "operators": [_ROW]}
+
+
+def card_row(judge: Judge, submission: Submission, **fields: Any) -> RobustnessCard:
+    """A card of one operator, which the judge failed."""
+    base = {"fingerprint": judge.fingerprint, "operators_version": 1, "seed": 0, "report": REPORT}
+    run = run_row(submission, judge, test=True)
+    return RobustnessCard.objects.create(judge=judge, submission=submission, run=run, **(base | fields))
+
+
+def card_rows(judge: Judge, submissions: Iterable[Submission], operator: str) -> None:
+    """Add a card to each submission; only those of frozen ones count."""
+    for submission in submissions:
+        card_row(judge, submission, report=REPORT | {"operators": [_ROW | {"operator": operator}]})

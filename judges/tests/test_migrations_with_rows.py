@@ -48,6 +48,11 @@ def standing() -> list[str]:
         return sorted(name for (name,) in cursor.fetchall())
 
 
+def earlier_names() -> list[str]:
+    """The triggers before the table of robustness cards existed."""
+    return [name for name in triggers.names() if not name.startswith("judges_robustnesscard")]
+
+
 def audited() -> Submission:
     return Submission.objects.create(
         benchmark=testing.benchmark(1, slug="came"),
@@ -63,7 +68,7 @@ def test_judges_are_the_same_after_going_back_and_stay_frozen(to: To) -> None:
 
     judge = to(BEFORE_BUNDLED_JUDGES)("judges", "Judge")
     assert judge.objects.values().get() == {k: v for k, v in before.items() if k not in ("came_with_id", "stated")}
-    assert standing() == triggers.names()
+    assert standing() == earlier_names()
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         judge.objects.update(model="another")
 
@@ -82,7 +87,7 @@ def test_judges_that_came_in_a_bundle_are_in_the_way_back(to: To) -> None:
         to(BEFORE_BUNDLED_JUDGES)
 
     assert [row.stated for row in Judge.objects.order_by("pk")] == ["", "f" * 64]
-    assert standing() == triggers.names()
+    assert standing() == earlier_names()
 
 
 def test_earlier_judgments_are_marked_where_their_reply_states_no_status(to: To) -> None:
@@ -151,7 +156,7 @@ def test_redactions_keep_their_pictures_on_the_way_back(to: To) -> None:
     redaction = to(BEFORE_REDACTIONS)("annotation", "Redaction")
     then = redaction.objects.order_by("pk").values_list("screenshot__sha256", "original", "revision")
     assert list(then) == [("a" * 64, "", 1), ("a" * 64, "", 2), (None, "b" * 64, 1)]
-    assert standing() == triggers.names()
+    assert standing() == earlier_names()
     with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
         redaction.objects.update(reason="Another.")
 

@@ -18,7 +18,7 @@ from annotation.formats import scratch
 from annotation.formats.printable import counted
 from annotation.views.answers import Request, act, page, paginate
 from annotation.workflow import Incomplete
-from judges import access, defining, prompt_sets, runs
+from judges import access, defining, prompt_sets, robustness, runs
 from judges import prompt_source as source
 from judges.forms.judges import JudgeForm, PromptsForm, TermsForm, TestForm
 from judges.llm import Generation
@@ -105,6 +105,7 @@ def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 
     kind = found.kind
     texts, requirement, problem = _load_prompts(found)
     terms = ModelTerms.of(found)
+    standing = robustness.find_standing(request.user, found)
     context = {
         "judge": found,
         "kind": kind,
@@ -119,6 +120,9 @@ def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 
         "prices": format_prices(terms) if terms else {},
         "may_define": access.may_define_judges(request.user),
         "form": form,
+        "robustness": standing,
+        "card": standing.shown,
+        "lines": list(robustness.describe(standing.shown)) if standing.shown else [],
     }
     return render(request, "judges/judge.html", context, status=status)
 

@@ -17,7 +17,7 @@ from annotation.models.states import final_verdict, with_state
 from annotation.views import desk
 from annotation.views.answers import Request, act_from, page, paginate
 from annotation.views.viewer import viewer
-from judges import access, imports, trace
+from judges import access, imports, robustness, trace
 from judges.forms.expectations import JudgmentsForm
 from judges.models import Judge, Judgment
 from judges.scorer import IMPORTED
@@ -39,6 +39,7 @@ def judgment(request: Request, pk: int) -> HttpResponse:
         "submission": found.trajectory.submission,
         "judgment": found,
         "verdict": format_verdict(found.verdict),
+        "change": robustness.name_change(found),
         "imported": json.dumps(found.imported, indent=1, ensure_ascii=False)[:LONGEST] if found.imported else "",
         "evidence": read_evidence(found),
         "details": details_of(found),

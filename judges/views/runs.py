@@ -20,7 +20,7 @@ from annotation.formats.printable import counted
 from annotation.formats.spreadsheets import file_name
 from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paginate
-from judges import access, planning, predictions, run_table, runs
+from judges import access, planning, predictions, robustness, run_table, runs
 from judges.forms.runs import BudgetForm, JudgmentsFilter, PredictionsFilter, RunForm
 from judges.models import Judge, JudgeRun, Judgment
 from judges.planning import Plan
@@ -149,7 +149,7 @@ def judge_run(request: Request, pk: int) -> HttpResponse:
         "chosen": chosen,
         "page": shown,
         "rows": run_table.build_rows(found, [group["trajectory"] for group in shown]),
-        "repetitions": range(1, found.repetitions + 1),
+        "repetitions": robustness.name_repetitions(found),
         "flips": run_table.count_flips(found) if found.repetitions > 1 else 0,
         "budget": BudgetForm(),
         "withheld": access.must_hide(request.user, found.judge, found.submission),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, BinaryIO
 
 from django.conf import settings
 from django.db.models import Prefetch
@@ -19,6 +20,7 @@ from annotation.records import (
     StepRecord,
     TrajectoryRecord,
 )
+from judges.lab import OPERATORS, ChangedImage, change
 from judges.llm import CallFailed, ImageRef
 from judges.models import Expectation
 from judges.scorer import Expected, StoredFile, Subject
@@ -39,6 +41,31 @@ def load_subjects(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]
         chosen = trajectory_pks[start : start + AT_ONCE]
         rows = {row.pk: row for row in _load_rows(chosen)}
         yield from ((pk, _build_subject(rows[pk])) for pk in chosen if pk in rows)
+
+
+# --- changed by the lab ----------------------------------------------------------------------------------------------
+
+
+def load_item_subject(trajectory: int, repetition: int, robustness: Mapping[str, Any] | None) -> Subject:
+    """Return the subject of a run item, changed by its operator if the run attacks its judge."""
+    subject = next(load_subjects([trajectory]))[1]
+    if robustness is None or repetition == 1:
+        return subject
+    seed, operator = robustness["seed"], OPERATORS[robustness["operators"][repetition - 2]]
+    return change(operator, subject, load_other(trajectory, seed), seed=seed)
+
+
+def load_other(trajectory: int, seed: int) -> Subject | None:
+    """Return a trajectory with screenshots of another task in the same submission, drawn by ``seed``; None if there is
+    none."""
+    own = Trajectory.objects.select_related("task").get(pk=trajectory)
+    others = Trajectory.objects.filter(submission=own.submission_id, steps__screenshot__isnull=False)
+    others = others.exclude(task__external_id=own.task.external_id).order_by("position", "pk")
+    pks = list(dict.fromkeys(others.values_list("pk", flat=True)))
+    if not pks:
+        return None
+    drawn = Random(f"{seed}:{own.task.external_id}").choice(pks)  # noqa: S311 - to be repeatable
+    return next(load_subjects([drawn]))[1]
 
 
 def _load_rows(pks: Sequence[int]) -> list[Trajectory]:
@@ -123,6 +150,8 @@ class StoredImages:
     """`llm.Images` that reads the judge-ready JPEG created by the import, in a separate thread."""
 
     async def load(self, image: ImageRef) -> bytes:
+        if isinstance(image, ChangedImage):
+            return await asyncio.to_thread(image.render, await self.load(image.source))
         try:
             return await asyncio.to_thread(screenshots.judge_ready, image.digest)
         except (*screenshots.STORE_ERRORS, screenshots.ScreenshotError) as error:

@@ -23,7 +23,7 @@ from typing import Any
 from django.conf import settings
 
 from annotation.outages import Outage, find_outage
-from judges import quotas
+from judges import lab, quotas
 from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
 from judges.models import JudgeRun
@@ -34,7 +34,7 @@ from judges.working.call_log import CallTotals, ItemCallLog
 from judges.working.database import AWAY, DatabaseThread
 from judges.working.leases import LeasedItem
 from judges.working.limits import Budget, Quota, SharedGate
-from judges.working.subjects import StoredImages, load_subjects
+from judges.working.subjects import StoredImages, load_item_subject
 
 LOOK = 2.0  # seconds between two checks of the run's state
 STORE_PAUSES = (1.0, 2.0, 5.0, 10.0, *[30.0] * 20)  # seconds between attempts to read files of an item
@@ -93,6 +93,8 @@ async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
 def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
     """Load a run; raise RunRefused if this machine cannot build its judge, or the endpoint is not configured."""
     run = JudgeRun.objects.select_related("judge", "submission").defer("submission__import_report").get(pk=run_pk)
+    if run.robustness is not None and run.robustness["version"] != lab.VERSION:
+        raise RunRefused("The operators have changed since this run was started. Cancel it, and start another one.")
     endpoint = find_endpoint(run.judge)
     return run, prepare(run.judge), endpoint
 
@@ -167,7 +169,9 @@ class _Worker:
                 self._begin(group, item)
 
     def _begin(self, group: asyncio.TaskGroup, item: LeasedItem) -> None:
-        sample = call_log.name_sample(self.run.pk, item.repetition, self.run.fresh)
+        # The repetitions of a run that attacks the judge are different requests, or none is needed.
+        repetition = item.repetition if self.run.robustness is None else 1
+        sample = call_log.name_sample(self.run.pk, repetition, self.run.fresh)
         budgets = [*self.quotas, *([self.budget] if self.budget else [])]
         calls = ItemCallLog(
             item.pk, item.attempt, sample, self.database, self.ready.terms, budgets, self.former_endpoint
@@ -213,7 +217,7 @@ class _Worker:
 
     async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
         try:
-            subject = await self.database.run(_load_subject, item.trajectory)
+            subject = await self.database.run(load_item_subject, item.trajectory, item.repetition, self.run.robustness)
             score = await self._score(item, subject, calls, asker)
             self.settling.add(item.pk)
             await self._settle(item, score, calls)
@@ -271,10 +275,6 @@ def _handle_signals(numbers: Collection[signal.Signals], stop: Callable[[], None
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
-
-
-def _load_subject(trajectory: int) -> Subject:
-    return next(load_subjects([trajectory]))[1]
 
 
 def _is_store_away(error: Exception) -> bool:

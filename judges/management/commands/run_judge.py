@@ -41,14 +41,12 @@ class Command(BaseCommand):
         parser.add_argument("--task-id", action="append", default=[], metavar="ID", help="only this task; repeatable")
         parser.add_argument("--state", choices=[state.value for state in State], help="only trajectories in this state")
         parser.add_argument("--level", metavar="LEVEL", help="only tasks of this level")
-        parser.add_argument("--limit", type=_parse_count, metavar="N", help="only the first N trajectories")
-        parser.add_argument(
-            "--seed", type=_parse_seed, metavar="S", help="with --limit: a random sample with this seed"
-        )
+        parser.add_argument("--limit", type=parse_count, metavar="N", help="only the first N trajectories")
+        parser.add_argument("--seed", type=parse_seed, metavar="S", help="with --limit: a random sample with this seed")
         parser.add_argument("--unjudged", action="store_true", help="only trajectories that this judge has not judged")
-        parser.add_argument("--repeat", type=_parse_count, default=1, metavar="K", help="judge each trajectory K times")
+        parser.add_argument("--repeat", type=parse_count, default=1, metavar="K", help="judge each trajectory K times")
         parser.add_argument(
-            "--max-cost", type=_parse_dollars, metavar="USD", help="start no more calls once this is spent"
+            "--max-cost", type=parse_dollars, metavar="USD", help="start no more calls once this is spent"
         )
         parser.add_argument("--fresh", action="store_true", help="do not reuse replies of earlier runs")
         parser.add_argument("--plan", action="store_true", help="print the estimate only")
@@ -64,7 +62,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, judge = find_submission(options["submission"]), find_judge(options["judge"])
-        person = _find_person(submission, options["person"])
+        person = find_maintainer(submission, options["person"])
         selection = _build_selection(options, judge)
         try:
             self._print_plan(judge, planning.plan(judge, submission, selection, options["repeat"]))
@@ -136,13 +134,13 @@ class Command(BaseCommand):
         self.stderr.write(line, ending="\n" if last else "")
         self.stderr.flush()
 
-    def _finish(self, run: JudgeRun) -> None:
-        """Print the outcome; exit with code 1 if the run did not finish, or an item failed."""
+    def _finish(self, run: JudgeRun, *, quiet: bool = False) -> None:
+        """Print the outcome unless ``quiet``; exit with code 1 if the run did not finish, or an item failed."""
         now = runs.load_progress(run)
         run.refresh_from_db()
         cost = "unknown cost" if now.cost is None else f"{now.cost:.4f} USD"
         not_stated = f"{now.status_not_stated} with a status not stated, " if now.status_not_stated else ""
-        self.stdout.write(
+        (self.stderr if quiet else self.stdout).write(
             f"run {run.pk} is {now.state}: {now.done} of {now.total} judged, {now.unscored} of them unscored, "
             f"{not_stated}{now.failed} failed, {counted(now.calls, 'call')} paid, "
             f"{now.cache_hits} from the cache, {cost}."
@@ -181,19 +179,19 @@ def _format_range(low: Any, high: Any, form: str = "") -> str:
     return format(low, form) if high in (None, low) else f"{low:{form}} to {high:{form}}"
 
 
-def _parse_count(text: str) -> int:
+def parse_count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text[:10]) <= 1_000_000:
         raise ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
-def _parse_seed(text: str) -> int:
+def parse_seed(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) > MOST_SEED:
         raise ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
 
 
-def _parse_dollars(text: str) -> Decimal:
+def parse_dollars(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
@@ -207,7 +205,7 @@ def find_judge(name: str) -> Judge:
         raise CommandError(str(error.args[0]), returncode=2) from error
 
 
-def _find_person(submission: Submission, username: str | None) -> Person:
+def find_maintainer(submission: Submission, username: str | None) -> Person:
     """Return the named person, else the only maintainer of the submission."""
     if username is not None:
         return find_person(username)
