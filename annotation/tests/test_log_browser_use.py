@@ -166,9 +166,8 @@ def test_a_turn_gives_a_step_for_each_action_that_ran(tmp_path: Path) -> None:
         output={"thinking": "Type, then click."},
         state_message=MESSAGE.format("0.0"),
     )
-    report, steps = load(
-        tmp_path, history(several, {"model_output": None, "result": [{"error": "limit"}], "state": {}})
-    )
+    stopped = turn([], [{"error": "limit"}], 2) | {"model_output": None}
+    report, steps = load(tmp_path, history(several, stopped))
     assert [(step.action, step.thought) for step in steps] == [
         ('input(index=1, text="lamp")', "Type, then click."),
         ("click(index=4): gone | FAILED", None),
@@ -177,6 +176,7 @@ def test_a_turn_gives_a_step_for_each_action_that_ran(tmp_path: Path) -> None:
     assert counts(report, "derived") == {"steps from turns with several actions": 1}
     lost = counts(report, "lost")
     assert (lost["actions named but not run"], lost["errors of turns without an action"]) == (1, 1)
+    assert lost["screenshots of turns without an action"] == 1
     assert lost["memories and goals beside a thinking"] == 2
 
 

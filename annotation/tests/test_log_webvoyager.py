@@ -93,6 +93,7 @@ def test_each_folder_is_a_trajectory_of_its_own_task(tmp_path: Path) -> None:
     assert codes_of(report) == []
     assert sorted(record.task_id for record in records) == ["Apple--17", "BBC_News--9"]
     assert all(sum(1 for step in record.steps if step.screenshot) == 4 for record in records)
+    assert counts_of(report, "lost")["screenshots before replies without an action"] == 2
 
 
 def test_an_answer_that_names_a_click_is_a_click_as_it_was_for_the_agent(tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ class _History:
         self._count_results(results, executed)
         self.lost["actions named but not run"] += len(actions) - executed
         self.lost["thoughts of turns without an action"] += int(thought is not None and not executed)
+        self.lost["screenshots of turns without an action"] += int(picture is not None and not executed)
         self.log.derived["steps from turns with several actions"] += max(executed - 1, 0)
 
     def _count_results(self, results: list[dict[str, Any]], executed: int) -> None:

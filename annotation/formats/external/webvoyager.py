@@ -119,6 +119,7 @@ def _read_reply(log: Log, reply: str, told: str, picture: str | None) -> None:
     is_action = answer is not None or ACTION.search(action) is not None
     if "Thought:" not in marks or "Action:" not in marks or not is_action or told.startswith(NOT_READ):
         log.lost["replies without an action that the agent knows"] += 1
+        log.lost["screenshots before replies without an action"] += picture is not None
         return
     log.lost["actions that were named but not run"] += marks[2:].count("Action:")
     if answer:
