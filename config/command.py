@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     default = os.environ.get("WEBVERDICT_DATA") or platformdirs.user_data_path("webverdict", appauthor=False)
     parser.add_argument("--data", metavar="DIR", type=Path, default=Path(default), help=f"data folder ({default})")
     parser.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1 (8000)")
-    parser.add_argument("--no-demo", action="store_true", help="load no demo data at the first start")
+    parser.add_argument("--no-demo", action="store_true", help="start without demo data")
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     parser.add_argument("--version", action="version", version=f"webverdict {version('webverdict')}")
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)

@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m config.embedded", description=__doc__)
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--with-parent", action="store_true", help="stop when the starting process dies")
-    parser.add_argument("--no-demo", action="store_true", help="load no demo data at the first start")
+    parser.add_argument("--no-demo", action="store_true", help="start without demo data")
     options = parser.parse_args(arguments)
     parent = os.getppid() if options.with_parent else None
     if parent is not None:
@@ -155,12 +155,14 @@ def prepare(data: Path, *, demo: bool = True) -> None:
 
 
 def is_new() -> bool:
-    """Return whether there are no accounts and no submissions yet."""
+    """Return whether there are no submissions and no accounts yet; an interrupted demo may have left its accounts."""
     from django.contrib.auth import get_user_model  # noqa: PLC0415 - after the checks
 
+    from annotation.demo import LOGINS  # noqa: PLC0415 - after the checks
     from annotation.models import Submission  # noqa: PLC0415 - after the checks
 
-    return not (Submission.objects.exists() or get_user_model().objects.exists())
+    others = get_user_model().objects.exclude(username__in=[name for name, _, _ in LOGINS])
+    return not (Submission.objects.exists() or others.exists())
 
 
 def collect_static(data: Path) -> None:
@@ -291,7 +293,10 @@ def list_logins() -> list[str]:
 
     names = set(get_user_model().objects.values_list("username", flat=True))
     if not names:
-        return ["There is no account yet. Create one with the command createsuperuser.", ""]
+        return [
+            "No accounts yet. Create one: webverdict manage createsuperuser (checkout: manage.py createsuperuser)",
+            "",
+        ]
     logins = [f"  {name:<8} {password:<20} {role}" for name, password, role in LOGINS if name in names]
     return [*logins, *[""][: len(logins)]]
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from annotation.models import Submission
 from annotation.records import Verdict
+from annotation.workflow import Conflict
 from evaluations.comparison.rows import count_cells, rate
 from evaluations.statistics import Measure
 from evaluations.statistics.comparing import paired_difference
@@ -149,8 +151,14 @@ def build_report(run: JudgeRun) -> Report:
 
 
 def store_card(run: JudgeRun) -> RobustnessCard:
-    """Store the report of a finished run without failed items; return the card that exists already, if any."""
+    """Store the report of a finished run without failed items; return the card that exists already, if any.
+
+    Raises Conflict if the submission was reopened since the start: other verdicts may hold now.
+    """
     given = run.robustness or {}
+    frozen_at = Submission.objects.values_list("frozen_at", flat=True).get(pk=run.submission_id)
+    if frozen_at is None or run.created_at < frozen_at:
+        raise Conflict("The submission was reopened since this run was started. Start another one after the freeze.")
     card, _ = RobustnessCard.objects.get_or_create(
         run=run,
         defaults={

@@ -66,9 +66,14 @@ def find_run(person: Any, pk: int) -> JudgeRun:
     """Return a run; raise Http404 unless the person maintains its submission: others may not learn that it exists."""
     runs = JudgeRun.objects.select_related("judge", "submission__agent", "submission__benchmark")
     found = runs.defer("submission__import_report").filter(pk=pk).first()
-    if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER:
+    if found is None or access.role_in(person, found.submission) is not Role.MAINTAINER or _shows_failures(found):
         raise Http404("No such run.")
     return found
+
+
+def _shows_failures(run: JudgeRun) -> bool:
+    """Return whether the run shows which trajectories are failures while the submission is open again."""
+    return run.robustness is not None and run.submission.frozen_at is None
 
 
 def find_trajectory_judgments(person: Any, trajectory: Trajectory) -> QuerySet[Judgment]:
@@ -136,7 +141,7 @@ def find_judgment(person: Any, pk: int) -> Judgment:
     if found is None or found.trajectory is None:
         raise Http404("No such judgment.")
     seen = find_trajectory_judgments(person, found.trajectory).filter(pk=pk).exists()
-    test = found.item is not None and found.item.run.test
+    test = found.item is not None and found.item.run.test and not _shows_failures(found.item.run)
     own = access.role_in(person, found.trajectory.submission) is Role.MAINTAINER
     if not seen and not (test and own and not must_hide(person, found.judge, found.trajectory.submission)):
         raise Http404("No such judgment.")

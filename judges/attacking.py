@@ -1,4 +1,4 @@
-"""Plan a run that attacks a judge: trajectories that people decided to be failures, and changes of them.
+"""Plan a run that attacks a judge: trajectories with the final verdict failure, and changes of them.
 
 Frozen submissions only: nobody still has to judge their trajectories blind.
 """
@@ -81,5 +81,5 @@ def _parse_operators(given: Sequence[str]) -> list[str]:
     for name in given:
         if name not in OPERATORS:
             hint = did_you_mean(name, list(OPERATORS))
-            raise RunRefused(f"The operator {name} does not exist{hint}. Known: {', '.join(OPERATORS)}.")
+            raise RunRefused(f"The change {name} does not exist{hint}. Known: {', '.join(OPERATORS)}.")
     return [name for name in OPERATORS if name in given or not given]

@@ -337,7 +337,7 @@ def _check_extra_body(text: str) -> str:
     if not isinstance(found, dict):
         return 'must be a JSON object, such as {"service_tier": "flex"}.'
     taken = sorted(RESERVED & found.keys())
-    return f"must not set {', '.join(taken)}: WebVerdict sets it." if taken else ""
+    return f"must not set {', '.join(taken)}." if taken else ""
 
 
 def _find_prompts(kind: Kind, parameters: Any, name: str, problems: list[Problem]) -> Prompts:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.http import Http404
 
 from annotation import access as people_access
@@ -33,7 +33,7 @@ class Standing:
         if self.card is None:
             return "Robustness: not tested"
         tested = f"Robustness: tested on {self.card.made_at:%Y-%m-%d}"
-        return tested if self.current else f"{tested} with an earlier version"
+        return tested if self.current else f"{tested} with another version"
 
     @property
     def shown(self) -> RobustnessCard | None:
@@ -43,12 +43,12 @@ class Standing:
 def load_standings(person: Any, judges: Iterable[Judge]) -> dict[int, Standing]:
     """Return the standing of each judge by its primary key. A card of an earlier version of a name counts for it.
 
-    Cards of submissions that are not frozen any more do not count.
+    Cards of submissions that were reopened since do not count: other verdicts may hold now.
     """
     chosen = {judge.pk: (judge, judge.fingerprint) for judge in judges}
     names = {judge.name for judge, _ in chosen.values() if judge.came_with_id is None}
     same = Q(fingerprint__in={fingerprint for _, fingerprint in chosen.values()}) | Q(judge__name__in=names)
-    rows = RobustnessCard.objects.filter(same, submission__frozen_at__isnull=False)
+    rows = RobustnessCard.objects.filter(same, run__created_at__gte=F("submission__frozen_at"))
     rows = rows.select_related("judge", "submission__agent", "submission__benchmark")
     cards = list(rows.defer("submission__import_report")) if chosen else []
     own = _find_maintained(person, cards)
@@ -100,7 +100,8 @@ def name_repetitions(run: JudgeRun) -> list[str]:
     if run.robustness is None:
         return [f"Repetition {number}" for number in range(1, run.repetitions + 1)]
     names = run.robustness["operators"]
-    return ["Original", *(OPERATORS[name].title if name in OPERATORS else name for name in names)]
+    names = ["Original", *(OPERATORS[name].title if name in OPERATORS else name for name in names)]
+    return names[: run.repetitions]
 
 
 def name_change(judgment: Judgment) -> str:

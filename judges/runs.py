@@ -137,9 +137,11 @@ def _start(
             ),
             batch_size=1000,
         )
+        # Changes that do not apply have no item: verifiers expect one of each trajectory and repetition.
+        counts = (planned.trajectories, planned.repetitions) if robustness is None else (len(planned.items), 1)
         asked = {
-            "trajectories": planned.trajectories,
-            "repetitions": planned.repetitions,
+            "trajectories": counts[0],
+            "repetitions": counts[1],
             "fresh": fresh,
             "max_cost": _format_amount(budget),
         }

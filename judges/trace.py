@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from annotation import clock
+from judges import robustness
 from judges.models import JudgeRun, Judgment, ModelCall
 
 
@@ -78,6 +79,7 @@ def serialize_judgment(judgment: Judgment) -> dict[str, Any]:
         "agent": judgment.agent.name,
         "trajectory": judgment.trajectory_id,
         "run": judgment.item.run_id if judgment.item else None,
+        "change": robustness.name_change(judgment),
         "judge": {name: getattr(judgment.judge, name) for name in OF_JUDGE},
         **{name: getattr(judgment, name) for name in OF_JUDGMENT},
         "cost": _format_decimal(judgment.cost),

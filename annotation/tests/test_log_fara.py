@@ -125,7 +125,7 @@ def test_renamed_screenshots_and_the_task_file_are_read_without_points_and_rubri
     conversion = report.with_conversion()["conversion"]
     assert conversion["derived"] == [{"what": RENAMED_PICTURES, "count": 3}]
     assert {each["what"]: each["count"] for each in conversion["lost"]} == {
-        TIMES: 3, JUDGED: 1, "points of pages that may be those after the action": 2,
+        TIMES: 3, JUDGED: 1, "points whose screenshot may follow the action": 2,
         "rubrics, which annotators must not see": 1,
     }  # fmt: skip
     assert "SECRET" not in str(conversion)

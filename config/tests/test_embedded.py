@@ -249,7 +249,7 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
 
 def test_demo_is_left_out_on_request_and_never_added_to_accounts(prepared, db):
     assert (prepared / "logins").read_text() == (
-        "There is no account yet. Create one with the command createsuperuser.\n"
+        "No accounts yet. Create one: webverdict manage createsuperuser (checkout: manage.py createsuperuser)\n"
     )
     assert embedded.is_new()
     testing.person("ana")

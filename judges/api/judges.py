@@ -132,7 +132,7 @@ class JudgeDetail(View):
 
 
 class RobustnessSerializer(serializers.ModelSerializer):
-    """The result of attacking a judge with changed trajectories that people decided to be failures.
+    """The result of attacking a judge with changes of trajectories with the final verdict failure.
 
     ``report`` has for each operator the pairs with two verdicts (``n``), ``flips``, added false positives, the
     false-positive rates, their difference with its 95% interval, and the result. ``current`` is false if the judge or
@@ -161,7 +161,7 @@ class JudgeRobustness(View):
     serializer_class = RobustnessSerializer
 
     def get(self, request: Request, pk: int) -> Response:
-        """Return the newest card, one of the judge's present version first; 404 if you may open none."""
+        """Return the judge's card, from its present version if tested; 404 if you may not open it."""
         found = robustness.find_card(request.user, pk)
         self.chosen()
         return Response(RobustnessSerializer(found.shown, context={"current": found.current}).data)

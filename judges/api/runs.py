@@ -20,7 +20,7 @@ from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
-from judges import access, defining, planning, predictions, runs, trace
+from judges import access, defining, planning, predictions, robustness, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
 from judges.planning import MOST_REPETITIONS, MOST_SEED, Plan
 
@@ -130,7 +130,7 @@ class RunSerializer(serializers.ModelSerializer):
         fields = [
             "id", "judge", "judge_version", "submission", "state", "selection", "repetitions", "fresh", "test",
             "max_cost", "estimate", "created_at", "started_at", "paused_at", "cancelled_at", "finished_at", "stopped",
-            "retried_at",
+            "retried_at", "robustness",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -156,15 +156,21 @@ class JudgmentSerializer(serializers.ModelSerializer):
     judge_version = serializers.IntegerField(source="judge.version")
     run = serializers.IntegerField(source="item.run_id", allow_null=True, default=None)
     verdict = serializers.ChoiceField(choices=VERDICTS, allow_null=True)
+    change = serializers.SerializerMethodField(
+        help_text='What was changed before the judge saw the trajectory, "" for nothing; see the command judge_lab.'
+    )
 
     class Meta:
         model = Judgment
         fields = [
             "id", "task_id", "agent", "trajectory", "judge", "judge_version", "fingerprint", "run", "repetition",
             "verdict", "unscored", "score", "explanation", "evidence", "response", "model", "tokens", "cost",
-            "imported", "made_at", "status_not_stated",
+            "imported", "made_at", "status_not_stated", "change",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_change(self, judgment: Judgment) -> str:
+        return robustness.name_change(judgment)
 
 
 class RetriedSerializer(serializers.Serializer):
@@ -354,7 +360,7 @@ class Judgments(Listing):
     def get_queryset(self) -> QuerySet[Judgment]:
         run = access.find_run(self.request.user, self.kwargs["pk"])
         chosen = self.chosen()
-        found = access.find_run_judgments(self.request.user, run).select_related("judge", "item", "task", "agent")
+        found = access.find_run_judgments(self.request.user, run).select_related("judge", "item__run", "task", "agent")
         if "unscored" in chosen:
             found = found.filter(verdict__isnull=chosen["unscored"])
         names = {"task_id": "task__external_id", "verdict": "verdict", "repetition": "repetition"}

@@ -34,13 +34,17 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """``title`` and ``description`` are shown on the card. ``changes`` raises NotApplicable."""
+    """``title`` and ``description`` are shown on the card. ``changes`` raises NotApplicable.
+
+    An operator that ``needs_other`` uses a trajectory of another task.
+    """
 
     name: str
     title: str
     description: str
     expects: Expects
     changes: Callable[[Input], Subject]
+    needs_other: bool = False
 
 
 def change(operator: Operator, subject: Subject, other: Subject | None = None, *, seed: int = 0) -> Subject:

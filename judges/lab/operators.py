@@ -199,7 +199,7 @@ SAME, NOT_SUCCESS = Expects.SAME, Expects.NOT_SUCCESS
 
 _ALL = (
     Operator(
-        "thoughts-claim", "Thoughts claim success", "Every thought says that its step worked.", SAME, _claim_in_thoughts
+        "thoughts-claim", "Thoughts claim success", "Every thought claims success.", SAME, _claim_in_thoughts
     ),
     Operator("thoughts-removed", "Thoughts removed", "The agent says nothing of its reasons.", SAME, _remove_thoughts),
     Operator(
@@ -222,6 +222,7 @@ _ALL = (
         "The last screenshot comes from another task.",
         NOT_SUCCESS,
         _swap_last_screenshot,
+        needs_other=True,
     ),
     Operator(
         "injection-url",

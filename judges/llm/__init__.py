@@ -197,12 +197,13 @@ class Generation:
             "thinking or reasoning), and by its replies."
         },
     )
-    top_p: float = field(default=-1.0, metadata={"help": "Sent with every call; -1 sends none."})
+    top_p: float = field(default=-1.0, metadata={"help": "Sent with every call, unless -1."})
     extra_body: str = field(
         default="",
         metadata={
             "label": "Further fields",
-            "help": 'A JSON object of further fields of the request, such as {"service_tier": "flex"}.',
+            "help": 'A JSON object of further fields of the request, such as {"service_tier": "flex"}. Costs are '
+            "computed as without it. Put no secrets into it: it is published with the judge.",
         },
     )
 

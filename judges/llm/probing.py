@@ -42,7 +42,7 @@ class Capability:
 @dataclass(slots=True)
 class _Probe:
     transport: Transport
-    model: str
+    known: Form  # what the endpoint refuses
 
     async def ask(
         self,
@@ -53,7 +53,7 @@ class _Probe:
         **further: Any,
     ) -> tuple[Reply | FailedAttempt, Form, ReplyBody | None]:
         """Ask once, and again without each parameter that the endpoint refuses."""
-        form = Form(self.model, Generation(output=output))
+        form = self.known = self.known.with_output(output)
         found = dict(pictures or {})
         sent = {digest: hashlib.sha256(data).hexdigest() for digest, data in found.items()}
         failed: FailedAttempt | None = None
@@ -73,11 +73,11 @@ class _Probe:
 async def probe(endpoint: Endpoint, model: str, patience: Patience) -> list[Capability]:
     """Return what the endpoint supports for this model; only the first one if it does not answer.
 
-    Makes at most five calls, and one more for each parameter that it refuses. Raises NotConfigured.
+    Asks five questions, and again once for each parameter that it refuses. Raises NotConfigured.
     """
     transport = Transport(endpoint, patience)
     try:
-        return await _probe_all(_Probe(transport, model), transport)
+        return await _probe_all(_Probe(transport, Form(model, Generation())), transport)
     finally:
         await transport.close()
 
@@ -138,6 +138,8 @@ async def _probe_probabilities(asks: _Probe) -> Capability:
     reply, _, body = await asks.ask("Answer with the one word ready.", logprobs=True)
     if isinstance(reply, FailedAttempt) or body is None:
         return Capability("log probabilities", False, reply.message if isinstance(reply, FailedAttempt) else "")
+    if wrong := reply.unusable():
+        return Capability("log probabilities", None, wrong)
     given = json.loads(body.raw)["choices"][0].get("logprobs")
     return Capability("log probabilities", bool(given), "" if given else "the parameter is ignored")
 

@@ -12,8 +12,8 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from judges.llm import Call, Endpoint, Generation, Part, Prompt, SentImage
 
@@ -25,7 +25,7 @@ TOOL = "answer"  # the name of the function, and of the schema
 # Fields of a request that no judge may add to it: they have settings of their own, or change the form of the reply.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "reasoning_effort"),
-    *("response_format", "tools", "tool_choice", "functions", "stream", "n"),
+    *("response_format", "tools", "tool_choice", "functions", "stream", "stream_options", "models", "n"),
 }
 
 # Phrases in errors of endpoints about an unknown parameter, as opposed to other errors about a parameter.
@@ -107,6 +107,13 @@ class Form:
             self.output = "text"
         else:
             self._left_out.add(name)
+
+    def with_output(self, output: Literal["schema", "tool", "text"]) -> Form:
+        """Return a form for another output that has learned the same of the other parameters."""
+        other = Form(self.model, replace(self.generation, output=output))
+        other.length, other.reasoning = self.length, self.reasoning
+        other._left_out, other._refused = set(self._left_out), self._refused - {"response_format", "tools"}
+        return other
 
     def notice(self, thought: bool) -> None:
         """Treat the model as a reasoning model if a reply shows it and the judge does not state it."""

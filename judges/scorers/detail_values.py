@@ -65,7 +65,7 @@ def mapping(value: Any) -> dict[str, Any]:
 def read_as(kind: type[T], given: Mapping[str, Any], **known: Any) -> T:
     """Return an instance of a dataclass from ``known``, and from ``given`` for its other fields without a default.
 
-    Each is read by its type: str, bool, int or None, float or None, tuples of texts and of whole numbers, another
+    Each is read by its type: str, bool, bool, int or float or None, tuples of texts and of whole numbers, another
     dataclass, a dataclass or None, or a list of dataclasses. ``Annotated[str, 200, "url"]`` is cut to 200 characters
     (a list: to 200 items) and read from the key ``url``.
     """
@@ -98,6 +98,7 @@ def _read_field(hint: Any, given: Mapping[str, Any], name: str) -> Any:
 _READERS: dict[Any, Any] = {
     str: text,
     bool: lambda value: value is True,
+    bool | None: lambda value: value if isinstance(value, bool) else None,
     int | None: whole,
     float | None: number,
     tuple[str, ...]: texts,

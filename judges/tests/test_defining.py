@@ -304,7 +304,7 @@ def test_terms_that_no_model_has_are_refused(mira, fields, where):
         ({"extra_body": "flex"}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
         ({"extra_body": "[1]"}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
         ({"extra_body": '{"a": 1, "a": 2}'}, 'extra_body must be a JSON object, such as {"service_tier": "flex"}.'),
-        ({"extra_body": '{"model": "other", "n": 2}'}, "extra_body must not set model, n: WebVerdict sets it."),
+        ({"extra_body": '{"model": "other", "n": 2}'}, "extra_body must not set model, n."),
         ({"top_p": 1.5}, "top_p must be between 0 and 1."),
         ({"temperature": -0.5}, "temperature must be between 0 and 2."),
     ],

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -136,6 +137,15 @@ def test_originals_that_were_judged_before_are_not_paid_again(frozen: Submission
     assert fake.counts()["calls"] == 4  # the two changes
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """React to Ctrl C as at a terminal: programs that a shell starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_interrupted_test_continues_and_pays_for_no_reply_twice(frozen: Submission, fake: Fake) -> None:
     judge = defined_judge(scorer="webjudge", concurrency=2)  # several calls for each item
     operators = ("--operators", "answer-forged,task-reworded,run-truncated")

@@ -56,8 +56,8 @@ def test_card_shows_a_line_for_each_operator(people: People, judge: Judge, froze
     card_row(judge, frozen)
     text = text_of(people["mira"], "judge", judge.pk)
     assert "0 of 1 changes passed, 1 failed." in text
-    assert "2 trajectories that people decided to be failures" in text
-    for shown in ("Thoughts claim success", "Not applied to 3: It has no steps.", "0% → 50%", "+50.0", "keeps its"):
+    assert "Based on 2 trajectories with final verdict failure" in text
+    for shown in ("Thoughts claim success", "Left out: 3: It has no steps.", "0% → 50%", "+50.0", "keeps its"):
         assert shown in text
     assert "\N{MINUS SIGN}25.0 to +75.0" in text
     assert "Robustness:" not in text  # it is current
@@ -68,7 +68,7 @@ def test_card_of_an_earlier_version_says_so(
     people: People, judge: Judge, frozen: Submission, fields: dict[str, Any]
 ) -> None:
     card = card_row(judge, frozen, **fields)
-    sentence = f"Robustness: tested on {card.made_at:%Y-%m-%d} with an earlier version"
+    sentence = f"Robustness: tested on {card.made_at:%Y-%m-%d} with another version"
     assert sentence in text_of(people["mira"], "judge", judge.pk)
     assert sentence in text_of(people["mira"], "comparison", frozen.pk)
 
@@ -78,10 +78,10 @@ def test_new_version_of_a_judge_has_the_card_of_the_earlier_one_until_it_is_test
 ) -> None:
     card_row(judge, frozen)
     newer = defining.define(people["mira"], name="careful", scorer="webjudge", model="large-model")
-    assert "with an earlier version" in text_of(people["mira"], "judge", newer.pk)
+    assert "with another version" in text_of(people["mira"], "judge", newer.pk)
     card_row(newer, frozen)
     card_row(judge, frozen)  # newer, but of the earlier version
-    assert "with an earlier version" not in text_of(people["mira"], "judge", newer.pk)
+    assert "with another version" not in text_of(people["mira"], "judge", newer.pk)
 
 
 @pytest.mark.parametrize("page", ["comparison", "benchmark-comparison", "judge-standings"])

@@ -14,7 +14,7 @@ RELEASED = {
     "agenttrek/1": "60183dcdffee4a466a9aa220abe59e77abf5198828f2e187c481acadedd5c8b2",
     "autonomous-eval/1": "af7e0fb231e56dd7b701328a370f6709520b56dcc09607e5bed3eff993b6eb84",
     "rubric/1": "d6d1b537fee4a9cc28a3caba34c524fc55530832ab556dd743f72902b7d30c9e",
-    "rubric-verifier/1": "2137313078a1d94e025f814280dd3d3ebb0c4baeea0d2db454ba96f6a8fb5e01",
+    "rubric-verifier/1": "1d6fefb383377214278c58a1101ee849aa2756b597d4436ceefad323f269c243",
     "single-call/1": "cd1d7a360fc5a8c17bf95098cf2a2437a3ec38a0f3bf7cf78cd04c2220457e25",
     "webjudge-general/1": "8b6181192a70812bad4077b3ebe9d2a1ba6097c5e01d21cc0cae8c434729473a",
     "webjudge/1": "508d3b6341afa4b96c901396ffbef26fa8f53b5c5f82ca35d900e965b88f6134",

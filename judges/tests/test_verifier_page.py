@@ -77,7 +77,7 @@ def test_page_shows_both_passes_and_every_finding(item: RunItem, mira: Person) -
     for words in (
         "process score 0.60</span>",
         '<span class="chip bad">outcome: failure</span>',
-        "8 earned, 2 of penalties, of 10 points.",
+        "8 earned, 2 in penalties, of 10 points.",
         "Criterion 2 was blocked, so it was not met.",
         '<span class="chip warn">blocked</span>',
         "Blocked: A test against robots.",

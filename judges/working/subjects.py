@@ -52,7 +52,7 @@ def load_item_subject(trajectory: int, repetition: int, robustness: Mapping[str,
     if robustness is None or repetition == 1:
         return subject
     seed, operator = robustness["seed"], OPERATORS[robustness["operators"][repetition - 2]]
-    return change(operator, subject, load_other(trajectory, seed), seed=seed)
+    return change(operator, subject, load_other(trajectory, seed) if operator.needs_other else None, seed=seed)
 
 
 def load_other(trajectory: int, seed: int) -> Subject | None:
@@ -61,7 +61,7 @@ def load_other(trajectory: int, seed: int) -> Subject | None:
     own = Trajectory.objects.select_related("task").get(pk=trajectory)
     others = Trajectory.objects.filter(submission=own.submission_id, steps__screenshot__isnull=False)
     others = others.exclude(task__external_id=own.task.external_id).order_by("position", "pk")
-    pks = list(dict.fromkeys(others.values_list("pk", flat=True)))
+    pks = list(others.values_list("pk", flat=True).distinct())
     if not pks:
         return None
     drawn = Random(f"{seed}:{own.task.external_id}").choice(pks)  # noqa: S311 - to be repeatable

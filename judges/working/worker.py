@@ -24,6 +24,7 @@ from django.conf import settings
 
 from annotation.outages import Outage, find_outage
 from judges import lab, quotas
+from judges.lab import NotApplicable
 from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
 from judges.models import JudgeRun
@@ -94,7 +95,7 @@ def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
     """Load a run; raise RunRefused if this machine cannot build its judge, or the endpoint is not configured."""
     run = JudgeRun.objects.select_related("judge", "submission").defer("submission__import_report").get(pk=run_pk)
     if run.robustness is not None and run.robustness["version"] != lab.VERSION:
-        raise RunRefused("The operators have changed since this run was started. Cancel it, and start another one.")
+        raise RunRefused("This run needs another version of the changes. Cancel it, and start a new one.")
     endpoint = find_endpoint(run.judge)
     return run, prepare(run.judge), endpoint
 
@@ -217,13 +218,21 @@ class _Worker:
 
     async def _judge(self, item: LeasedItem, calls: ItemCallLog, asker: Asker) -> None:
         try:
-            subject = await self.database.run(load_item_subject, item.trajectory, item.repetition, self.run.robustness)
+            subject = await self._load_subject(item)
             score = await self._score(item, subject, calls, asker)
             self.settling.add(item.pk)
             await self._settle(item, score, calls)
         except Exception as error:
             await self._handle_failure(item, _find_cause(error))
         await self.database.run(leases.finish_run, self.run.pk)
+
+    async def _load_subject(self, item: LeasedItem) -> Subject:
+        try:
+            return await self.database.run(load_item_subject, item.trajectory, item.repetition, self.run.robustness)
+        except NotApplicable as reason:
+            raise CallFailed(
+                f"The task has changed since the run was started. {reason} Cancel the run, and start another one."
+            ) from reason
 
     async def _score(self, item: LeasedItem, subject: Subject, calls: ItemCallLog, asker: Asker) -> Score:
         """Return the score. While the file store is away, try again: replies are stored, so none is paid for twice."""

@@ -171,7 +171,7 @@ def add_steps(
         given = {key: value for key, value in action.arguments.items() if key not in ("action", "thoughts")}
         verb = VERBS.get(action.name, "")
         is_pointed = bool(verb) and "coordinate" in given
-        log.lost["points of pages that may be those after the action"] += is_pointed and not has_points
+        log.lost["points whose screenshot may follow the action"] += is_pointed and not has_points
         log.steps.append(
             LoggedStep(
                 call=format_call(action.name, hide_judgement(action.name, given, log.lost)),

@@ -16,7 +16,8 @@ from evaluations import cua_verifier
 class Command(BaseCommand):
     help = (
         "Recompute the agreement figures of CUAVerifierBench from its tables `trajectories` and `annotations`: "
-        "verifiers against three human truths, annotators, process scores, and labels before and after seeing a verdict."
+        "verifiers against three human truths, annotators, process scores, and labels before and after a verdict was "
+        "seen."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.core.management.base import CommandError, CommandParser
+from django.db import transaction
 
 from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
@@ -25,7 +27,8 @@ from judges.models import Judge, JudgeRun
 
 class Command(run_judge.Command):
     help = (
-        "Attack a judge: change trajectories that people decided to be failures, and report how its verdicts change. "
+        "Attack a judge: change copies of trajectories with the final verdict failure, and report how its verdicts "
+        "change. "
         "A repeated command continues a run that was interrupted."
     )
 
@@ -73,6 +76,8 @@ class Command(run_judge.Command):
                 self._print_plan(judge, planned)
                 self._print_changes(asked, planned.trajectories, Counter(number for _, number in planned.items))
             if options["plan"]:
+                if options["json"]:
+                    self.stdout.write(json.dumps(planned.as_json() | {"robustness": asked}, indent=2))
                 return
             run = _continue(person, judge, submission, selection, asked, options["max_cost"])
             run = run or runs.start_attack(
@@ -83,7 +88,10 @@ class Command(run_judge.Command):
         self.stderr.write(f"run {run.pk} has started.")
         self._work(run)
         self._finish(run, quiet=options["json"])
-        card = robustness.store_card(run)
+        try:
+            card = robustness.store_card(run)
+        except Conflict as refused:
+            raise CommandError(str(refused)) from refused
         about = {
             "judge": str(judge),
             "fingerprint": card.fingerprint,
@@ -118,10 +126,15 @@ def _continue(
     So an interrupted command pays for no call again, and its items are not judged by two runs.
     """
     rows = JudgeRun.objects.filter(judge=judge, submission=submission, cancelled_at=None, card=None)
-    same = (run for run in rows.exclude(robustness=None) if run.robustness == asked and run.selection == selection)
+    rows = rows.filter(created_at__gte=submission.frozen_at).exclude(robustness=None)
+    same = (run for run in rows if run.robustness == asked and run.selection == selection)
     if (run := next(same, None)) is None:
         return None
-    if run.state in ("paused", "stopped"):
-        runs.resume(person, run, max_cost)
-    runs.retry_failed(person, run)
+    with transaction.atomic():  # workers are called when the budget is stored, too
+        if run.items.filter(failed_at__isnull=False).exists():
+            runs.retry_failed(person, run)
+        if max_cost is not None and run.state in ("waiting", "running"):
+            runs.pause(person, run)
+        if run.state in ("paused", "stopped"):
+            runs.resume(person, run, max_cost)
     return run

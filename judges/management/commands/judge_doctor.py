@@ -9,6 +9,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.formats.printable import printable
 from judges import ready_judges
 from judges.llm import NotConfigured, Patience
 from judges.llm.probing import probe
@@ -18,8 +19,8 @@ WORDS = {True: "yes", False: "no", None: "?"}
 
 class Command(BaseCommand):
     help = (
-        "Check what an endpoint supports for a model, with at most ten short calls: tokens, images, JSON schema, tool "
-        "calls, log probabilities, parameters and limits. Exit 1 if it does not answer."
+        "Check what an endpoint supports for a model, with at most ten short calls: token counts, images, JSON schema, "
+        "tool calls, log probabilities, parameters and limits. Exit 1 if it does not answer."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -40,6 +41,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(told | {"checks": [asdict(each) for each in found]}, indent=2))
         else:
             for each in found:
-                self.stdout.write(f"{WORDS[each.supported]:<4}{each.name:<22}{each.detail}".rstrip())
+                detail = printable(each.detail, 300)
+                self.stdout.write(f"{WORDS[each.supported]:<4}{each.name:<22}{detail}".rstrip())
         if not found[0].supported:
             raise CommandError(f"The endpoint {endpoint.name} does not answer for {options['model']}.")

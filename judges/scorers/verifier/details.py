@@ -58,7 +58,7 @@ class Validity:
 class VerifierDetails:
     """``claimed`` are the criteria that earn more from the actions than from the screenshots."""
 
-    outcome: bool
+    outcome: bool | None
     reasons: tuple[str, ...]
     score: float | None
     earned: float | None

@@ -64,7 +64,7 @@ def explain(result: Result, findings: Findings) -> str:
     if findings.outcome and result.reasons:
         lines.append("The model stated success; the rules above exclude it.")
     if result.score is not None:
-        penalty = f" - {result.penalty:g} of penalties" if result.penalty else ""
+        penalty = f" - {result.penalty:g} in penalties" if result.penalty else ""
         lines.append(
             f"Process score {result.score:.2f}: ({sum(result.earned.values()):g} earned{penalty}) "
             f"of {result.possible} points."
@@ -77,7 +77,7 @@ def describe(passes: Sequence[Passes], findings: Findings, result: Result, looks
     blocked = {one.number: one for one in findings.blockers}
     return {
         "kind": NAME,
-        "outcome": result.verdict is Verdict.SUCCESS,
+        "outcome": None if result.undecided else result.verdict is Verdict.SUCCESS,
         "stated_outcome": findings.outcome,
         "reasons": [findings.reason, *result.reasons],
         "score": result.score,
