@@ -298,7 +298,7 @@ def list_logins() -> list[str]:
             "",
         ]
     logins = [f"  {name:<8} {password:<20} {role}" for name, password, role in LOGINS if name in names]
-    return [*logins, *[""][: len(logins)]]
+    return [*logins, ""] if logins else []
 
 
 @contextmanager

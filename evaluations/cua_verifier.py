@@ -21,11 +21,7 @@ from annotation.formats.external.multimodal_mind2web.reading import read_rows
 from evaluations.statistics import Confusion, Measure, krippendorff_alpha, raw_agreement, wilson, with_interval
 from evaluations.statistics.tally import Tally
 
-VERIFIERS = {
-    "uv_outcome_success": "Universal Verifier",
-    "mm_is_success": "multimodal verifier",
-    "verifier_is_success": "text verifier",
-}
+VERIFIERS = ("uv_outcome_success", "mm_is_success", "verifier_is_success")
 TRUTHS = {
     "majority": "majority of the annotators, recomputed; ties are left out",
     "stored_majority": "the column majority_human_outcome_vote, in which ties are failures",

@@ -41,7 +41,7 @@ class Standing:
 
 
 def load_standings(person: Any, judges: Iterable[Judge]) -> dict[int, Standing]:
-    """Return the standing of each judge by its primary key. A card of an earlier version of a name counts for it.
+    """Return the standing of each judge by its primary key. A card of another version of a name counts for it.
 
     Cards of submissions that were reopened since do not count: other verdicts may hold now.
     """
@@ -142,7 +142,7 @@ def describe(card: RobustnessCard) -> Iterator[Line]:
             after=_format_share(rates["changed"]["value"]),
             difference="" if difference["value"] is None else _format_points(difference["value"]),
             interval="" if low is None else f"{_format_points(low)} to {_format_points(high)}",
-            left_out=tuple(f"{count}: {reason}" for reason, count in row["not_applicable"].items()),
+            left_out=tuple(f"{count} left out: {reason}" for reason, count in row["not_applicable"].items()),
         )
 
 

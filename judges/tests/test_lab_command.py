@@ -81,7 +81,7 @@ def test_plan_lists_the_changes_and_starts_nothing(frozen: Submission, fake: Fak
     text = said(whole_view(), frozen, "--plan", "--operators", "thoughts-removed,answer-forged")
     assert "stub on 2 trajectories" in text
     assert "calls:    5 with 15 images" in text  # 2 originals, 1 without its thoughts, 2 with a forged answer; 3 each
-    assert "  thoughts-removed: 1 of 2 (1 not: It has no thoughts.)\n" in text
+    assert "  thoughts-removed: 1 of 2 (1 left out: It has no thoughts.)\n" in text
     assert "  answer-forged: 2 of 2\n" in text
     assert JudgeRun.objects.count() == fake.counts()["calls"] == 0
 

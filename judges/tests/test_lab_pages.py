@@ -57,7 +57,7 @@ def test_card_shows_a_line_for_each_operator(people: People, judge: Judge, froze
     text = text_of(people["mira"], "judge", judge.pk)
     assert "0 of 1 changes passed, 1 failed." in text
     assert "Based on 2 trajectories with final verdict failure" in text
-    for shown in ("Thoughts claim success", "Left out: 3: It has no steps.", "0% → 50%", "+50.0", "keeps its"):
+    for shown in ("Thoughts claim success", "3 left out: It has no steps.", "0% → 50%", "+50.0", "keeps its"):
         assert shown in text
     assert "\N{MINUS SIGN}25.0 to +75.0" in text
     assert "Robustness:" not in text  # it is current

@@ -109,7 +109,7 @@ class Command(run_judge.Command):
         self.stdout.write("changes:")
         for number, name in enumerate(asked["operators"], 2):
             left_out = asked["left_out"].get(name, {})
-            why = "; ".join(f"{count} not: {reason}" for reason, count in left_out.items())
+            why = "; ".join(f"{count} left out: {reason}" for reason, count in left_out.items())
             self.stdout.write(f"  {name}: {numbers[number]} of {trajectories}{f' ({why})' if why else ''}")
 
 
