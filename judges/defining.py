@@ -28,7 +28,7 @@ from judges import (
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
-from judges.llm import ADDED, Generation
+from judges.llm import Generation
 from judges.llm.wire import RESERVED
 from judges.models import Judge, ModelTerms
 from judges.prompt_sets import is_storable
@@ -231,15 +231,22 @@ def _check_definition(wanted: Definition) -> dict[str, Any]:
         "model": wanted.model.strip(),
         "prompts": prompts.name,
         "prompts_digest": prompts.digest,
-        "parameters": asdict(parameters),
-        "generation": _drop_defaults(asdict(generation)),
+        "parameters": _drop_defaults(parameters),
+        "generation": _drop_defaults(generation),
     }
 
 
-def _drop_defaults(generation: dict[str, Any]) -> dict[str, Any]:
-    """Omit fields that were added later and have their default: they would change the fingerprint of old judges."""
-    usual = asdict(Generation())
-    return {name: value for name, value in generation.items() if name not in ADDED or value != usual[name]}
+def _drop_defaults(made: Any) -> dict[str, Any]:
+    """Return the fields of a parameter instance as JSON, for a fingerprint.
+
+    Fields that were added later (``added`` in their metadata) are omitted if they have their default, so that a
+    judge defined again keeps its fingerprint.
+    """
+    return {
+        one.name: value
+        for one in fields(made)
+        if (value := getattr(made, one.name)) != one.default or not one.metadata.get("added")
+    }
 
 
 def _check_texts(given: Mapping[str, Any]) -> list[Problem]:

@@ -165,7 +165,7 @@ class Endpoint:
 class Generation:
     """Settings of a model call, stored as JSON in `Judge.generation`; every field is part of the fingerprint.
 
-    That JSON omits fields added later (`ADDED`) with their default value, so that fingerprints do not change.
+    That JSON omits fields ``added`` later with their default value, so that fingerprints do not change.
     """
 
     temperature: float = field(
@@ -194,21 +194,20 @@ class Generation:
         metadata={
             "help": "Whether the model thinks before it answers, and so needs longer replies. auto: by its name "
             "(OpenAI's o and gpt-5, Gemini 2.5 and later, DeepSeek R1, Qwen 3, gpt-oss, Grok 4, every name with "
-            "thinking or reasoning), and by its replies."
+            "thinking or reasoning), and by its replies.",
+            "added": True,
         },
     )
-    top_p: float = field(default=-1.0, metadata={"help": "Sent with every call, unless -1."})
+    top_p: float = field(default=-1.0, metadata={"help": "Sent with every call, unless -1.", "added": True})
     extra_body: str = field(
         default="",
         metadata={
             "label": "Further fields",
             "help": 'A JSON object of further fields of the request, such as {"service_tier": "flex"}. Costs are '
             "computed as without it. Put no secrets into it: it is published with the judge.",
+            "added": True,
         },
     )
-
-
-ADDED = ("reasoning", "top_p", "extra_body")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,15 @@ class WebJudgeParameters:
             "earlier step is then shown."
         },
     )
+    image_replies: Literal["published", "webjudge-7b"] = field(
+        default="published",
+        metadata={
+            "help": "How webjudge-general reads replies about screenshots in upstream mode. published: under the headings "
+            "### Reasoning and ### Score. webjudge-7b: after **Reasoning** and **Score**, as the published results of "
+            "WebJudge-7B were read.",
+            "added": True,
+        },
+    )
 
     def __post_init__(self) -> None:
         for name, lowest, highest in (("threshold", 1, 5), ("max_images", 1, 500)):
@@ -73,6 +82,7 @@ class WebJudgeScorer:
             threshold=parameters.threshold,
             max_images=parameters.max_images,
             drop=parameters.drop_last,
+            bold_headings=not general or parameters.image_replies == "webjudge-7b",
         )
 
     async def score(self, subject: Subject, model: Asker) -> Score:

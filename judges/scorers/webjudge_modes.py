@@ -76,16 +76,27 @@ class Mode:
     """The prompts of one mode; ``general`` is the variant for other benchmarks.
 
     Each stage needs all ``parts``. ``shows_once``: equal screenshots are shown once for the verdict.
+    ``bold_headings``: replies about screenshots have **Reasoning** and **Score** instead of ### headings.
     """
 
     parts: tuple[str, str]
     schemas: Mapping[str, Schema | None]
     shows_once: bool
 
-    def __init__(self, prompts: Prompts, *, general: bool, threshold: int, max_images: int, drop: framing.Drop) -> None:
+    def __init__(
+        self,
+        prompts: Prompts,
+        *,
+        general: bool,
+        threshold: int,
+        max_images: int,
+        drop: framing.Drop,
+        bold_headings: bool,
+    ) -> None:
         prompt_sets.require_parts(prompts, *(f"{stage}.{part}" for stage in STAGES for part in self.parts))
         self.prompts, self.general, self.drop = prompts, general, drop
         self.threshold, self.max_images = threshold, max_images
+        self.bold_headings = bold_headings
 
 
 class Framed(Mode):
@@ -228,9 +239,9 @@ class Upstream(Mode):
         return self._build_prompt("screenshot", subject, (text, SentImage(image, JPEG)))
 
     def read_relevance(self, reply: Reply) -> tuple[int | None, str]:
-        if self.general:
-            return upstream.read_general_image_score(reply.text), upstream.read_general_image_reason(reply.text)
-        return upstream.read_image_score(reply.text), upstream.read_image_reason(reply.text)
+        if self.bold_headings:
+            return upstream.read_image_score(reply.text), upstream.read_image_reason(reply.text)
+        return upstream.read_general_image_score(reply.text), upstream.read_general_image_reason(reply.text)
 
     def select_relevant(self, looks: Sequence[PictureReply]) -> list[PictureReply]:
         """Return one entry for each relevant step, repeated screenshots included."""

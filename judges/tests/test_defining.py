@@ -322,3 +322,10 @@ def test_settings_that_came_later_leave_the_fingerprint_of_earlier_judges(sieve)
     further = {"temperature": -1.0, "top_p": 0.9, "extra_body": '{"service_tier": "flex"}'}
     assert chosen.generation == made().generation | further
     assert chosen.fingerprint != made().fingerprint
+
+
+def test_parameters_that_came_later_leave_the_fingerprint_of_earlier_judges():
+    usual = {"mode": "default", "threshold": 3, "max_images": 50, "key_points": "model", "drop_last": "auto"}
+    assert made(scorer="webjudge-general").parameters == usual
+    chosen = made(scorer="webjudge-general", parameters={"image_replies": "webjudge-7b"})
+    assert chosen.parameters == usual | {"image_replies": "webjudge-7b"}

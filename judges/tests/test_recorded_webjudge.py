@@ -94,9 +94,9 @@ def test_a_recorded_run_replayed_in_upstreams_mode_has_the_recorded_verdict_and_
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if "7B" in run["model"]], ids=named)
-def test_the_scores_of_the_7b_runs_are_those_of_the_other_variants_form(fake, run):
-    """Their replies say "**Score**: 3", which the published general variant reads as 0; the recorder did not."""
-    score = replayed(fake, run, "webjudge", mode="upstream")
+def test_a_run_of_webjudge_7b_has_its_recorded_scores_with_its_parameters(fake, run):
+    """Its replies say "**Score**: 3", which the general variant reads as 0 without these parameters."""
+    score = replayed(fake, run, "webjudge-general", mode="upstream", image_replies="webjudge-7b")
 
     assert score.verdict == run["predicted_label"]
     assert [(one.relevance, one.kept) for one in score.steps] == recorded_looks(run)

@@ -411,3 +411,21 @@ def test_a_parameter_out_of_bounds_is_refused_by_name(name, value):
     with pytest.raises(ParameterError) as refused:
         judge(**{name: value})
     assert refused.value.name == name
+
+
+@pytest.mark.parametrize(
+    ("image_replies", "reply", "relevance"),
+    [
+        ("published", "### Reasoning: The list.\n### Score: 4", 4),
+        ("published", "**Reasoning**: The list.\n\n**Score**: 4", 0),
+        ("webjudge-7b", "**Reasoning**: The list.\n\n**Score**: 4", 4),
+    ],
+)
+def test_the_general_variant_reads_the_headings_of_its_parameters(fake, image_replies, reply, relevance):
+    fake.says(points_said("a"), {"match": VERDICT, "reply": "Status: success"}, {"match": sent(0), "reply": reply})
+
+    scorer = judge("webjudge-general", mode="upstream", image_replies=image_replies)
+    score = judged(fake, scorer, subject([0, None, None]), output="text")
+
+    (look,) = score.steps
+    assert (look.relevance, look.kept, score.verdict) == (relevance, relevance == 4, Verdict.SUCCESS)
