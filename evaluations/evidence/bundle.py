@@ -24,7 +24,7 @@ from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
 from evaluations.verifier.contents import CRATE, PICTURES, schema_files
-from evaluations.verifier.documents import LINES, MANIFEST, OF_JUDGES, SIGNATURE, VALUES, Bundle, Document
+from evaluations.verifier.documents import IF_ANY, LINES, MANIFEST, OF_JUDGES, SIGNATURE, VALUES, Bundle, Document
 
 AT_ONCE = 1 << 20  # bytes of an image or attachment in memory
 STREAMED = "trajectories.jsonl"
@@ -64,7 +64,8 @@ def members(submission: Submission, bundle: Bundle) -> list[Member]:
 
 def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
     """Return every text except README.md and the trajectories."""
-    left_out = OF_JUDGES if bundle.runs is None else ()
+    empty = [name for name in IF_ANY if not getattr(bundle, LINES[name])]
+    left_out = [*empty, *(OF_JUDGES if bundle.runs is None else ())]
     found = {
         name: b"".join(map(canonical_line, getattr(bundle, field)))
         for name, field in LINES.items()
@@ -77,7 +78,7 @@ def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
     found["human-label.json"] = human_label(submission, missing_for_export(submission))
     found["reports/report.html"] = render_report(bundle).encode()
     found["verify.py"] = single_file().encode()
-    return found | schema_files()
+    return found | schema_files(found)
 
 
 def _value(field: str, value: Any) -> Any:

@@ -45,6 +45,7 @@ PARTS = {
     "redactions.jsonl": "Screenshots with covered parts, and why.",
     "judges/runs.jsonl": "Runs of automatic judges. Judges decide nothing.",
     "judges/judgments.jsonl": "The judgments of these judges.",
+    "judges/robustness.jsonl": "Verdicts of judges on changed copies of failures.",
     "reports/agreement.json": "Agreement of the annotators.",
     "reports/comparison.json": "Agreement of judges with the final verdicts.",
     "reports/report.html": "Both as a web page.",

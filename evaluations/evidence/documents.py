@@ -62,6 +62,7 @@ def documents(submission: Submission, judges: bool = True, screenshots: str = "f
         protocol=protocol(submission.protocol_version),
         runs=runs,
         judgments=judgments,
+        robustness=(judging.robustness_cards(submission) or None) if judges else None,
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from annotation.models import Submission, Trajectory
 from annotation.models.events import digest, instant
@@ -18,9 +18,10 @@ from evaluations import cases
 from evaluations.cases import Case
 from evaluations.comparison.judgments import find_judgments, list_judges
 from evaluations.naming import natural
+from evaluations.robustness import build_report
 from evaluations.verifier.documents import Document
 from evaluations.verifier.rules import IMPORTED_RUN
-from judges.models import Judge, JudgeRun, Judgment, RunItem
+from judges.models import Judge, JudgeRun, Judgment, RobustnessCard, RunItem
 
 WITH_ADDRESSES = ("sites", "environments")  # parameters with the addresses of sites
 ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>)\]]+", re.IGNORECASE)
@@ -60,6 +61,32 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
         lines.append((number, position[item.trajectory_id], line))
     lines.sort(key=lambda each: (each[0], each[1], each[2]["repetition"], each[2]["judged_at"] or ""))
     return [_run(number, judge, run) for number, (judge, run) in enumerate(runs, 1)], [line for *_, line in lines]
+
+
+def robustness_cards(submission: Submission) -> list[Document]:
+    """Return the lines of judges/robustness.jsonl: for each judge the newest card since the freeze, with its pairs."""
+    rows = RobustnessCard.objects.filter(submission=submission, run__created_at__gte=F("submission__frozen_at"))
+    newest = {card.fingerprint: card for card in rows.select_related("judge", "run").order_by("made_at", "pk")}
+    found = sorted(newest.values(), key=lambda card: (natural(card.judge.name), card.judge.version))
+    return [_card(card) for card in found]
+
+
+def _card(card: RobustnessCard) -> Document:
+    outcomes = build_report(card.run).outcomes
+    pairs = [
+        {"operator": outcome.operator.name, "task_id": pair.task, "original": pair.original, "changed": pair.changed}
+        for outcome in outcomes
+        for pair in sorted(outcome.pairs, key=lambda pair: natural(pair.task))
+    ]
+    return {
+        "judge": f"{card.judge.name}@{card.judge.version}",
+        "fingerprint": card.fingerprint,
+        "operators_version": card.operators_version,
+        "seed": card.seed,
+        "made_at": instant(card.made_at),
+        "changes": card.report["operators"],
+        "pairs": pairs,
+    }
 
 
 def without_addresses(reason: str) -> str:

@@ -379,7 +379,7 @@ def explained(entries: dict[str, bytes], sound: dict[str, bytes] | None = None) 
     documents = entries if sound is None else sound
     submission = json.loads(documents["submission.json"])
     last = json.loads(documents["events.jsonl"].splitlines()[-1])
-    files = {**schema_files(), **entries}
+    files = {**schema_files(entries), **entries}
     paths = {*files, "README.md", "ro-crate-metadata.json", "MANIFEST.json", "SIGNATURE.json"}
     files = {"README.md": build_readme(submission, paths), **files}
     listed = [(name, sha256(data), len(data)) for name, data in files.items() if name != "ro-crate-metadata.json"]

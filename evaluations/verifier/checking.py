@@ -26,6 +26,7 @@ from evaluations.verifier import (
     judgments,
     labels,
     record,
+    robustness,
     signature,
     transitions,
     verdicts,
@@ -158,6 +159,7 @@ def check_bundle(
             outcome.add("agreement", lambda: figures.agreement_finding(bundle))
             outcome.add("comparison", lambda: figures.comparison_finding(bundle))
             outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
+            outcome.add("robustness", lambda: robustness.robustness_findings(bundle))
             outcome.add("report_page", lambda: _check_report_page(bundle, digests, made, same=same))
             outcome.add("companions", lambda: contents.companions_finding(package, bundle, digests, made, same=same))
             outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))

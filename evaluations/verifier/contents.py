@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from evaluations.verifier.canonical import Malformed, as_text, canonical_json, mismatches, parse_json
-from evaluations.verifier.documents import LINES, MANIFEST, SIGNATURE, VALUES, Bundle, Document
+from evaluations.verifier.documents import IF_ANY, LINES, MANIFEST, SIGNATURE, VALUES, Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, Violations, all_of, failed, noted, passed, plural
 from evaluations.verifier.package import Package
 from evaluations.verifier.shapes import SCHEMAS
@@ -30,10 +30,15 @@ Listed = tuple[str, str, int]  # path, SHA-256, size in bytes
 Renderers = Mapping[str, Callable[[Bundle, list[Listed]], str]]
 
 
-def schema_files() -> dict[str, bytes]:
-    """Return the JSON Schemas by path; a file name is the last part of the document's name, in lower case."""
+def schema_files(documents: Collection[str]) -> dict[str, bytes]:
+    """Return the JSON Schemas by path; a file name is the last part of the document's name, in lower case.
+
+    ``documents`` are the names of all documents. Bundles of earlier versions have no schemas of those `IF_ANY`.
+    """
     files = {}
     for name, schema in SCHEMAS.items():
+        if name in IF_ANY and name not in documents:
+            continue
         document = name.rpartition("/")[2].partition(".")[0].lower()
         files[f"schemas/{document}.schema.json"] = as_text({"$schema": DIALECT, "title": name, **schema})
     return files
@@ -46,7 +51,7 @@ def companions_finding(
 
     ``digests`` are the SHA-256 of all files by name.
     """
-    made = {name: hashlib.sha256(data).hexdigest() for name, data in schema_files().items()}
+    made = {name: hashlib.sha256(data).hexdigest() for name, data in schema_files(digests).items()}
     schemas = {name for name in digests if name.startswith("schemas/")}
     left_out = [name for name in (README, CRATE) if name not in digests] + ([] if schemas else ["schemas/"])
     if left_out:

@@ -34,6 +34,7 @@ ATTRIBUTES = {
 LINES = {name: attribute for name, attribute in ATTRIBUTES.items() if name.endswith(".jsonl")}
 VALUES = {name: attribute for name, attribute in ATTRIBUTES.items() if name not in LINES}
 OF_JUDGES = ("judges/runs.jsonl", "judges/judgments.jsonl", "reports/comparison.json")  # absent without judges
+IF_ANY = ("judges/robustness.jsonl",)  # absent if it would be empty
 LONGEST_LINE = 32 << 20  # bytes
 MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
 
@@ -78,6 +79,7 @@ class Bundle:
     comparison: Document | None = None
     runs: list[Document] | None = None
     judgments: list[Document] | None = None
+    robustness: list[Document] | None = None
     pictures: dict[str, set[tuple[int, str, int, int]]] = field(default_factory=dict, compare=False)
 
     def newest_labels(self) -> dict[str, dict[int, Document]]:
@@ -125,7 +127,7 @@ def read_bundle(package: Package) -> Bundle:
     left = MOST_VALUES_KEPT
     for name in [*VALUES, *LINES]:
         if name not in names:
-            wrong += [] if name in OF_JUDGES else [f"{name} is missing"]
+            wrong += [] if name in (*OF_JUDGES, *IF_ANY) else [f"{name} is missing"]
             continue
         try:
             if name in VALUES:
@@ -146,7 +148,9 @@ def _check_judges(submission: Document, names: set[str]) -> list[str]:
     promised = submission["contents"]["judges"]
     states, there = ("", "missing") if promised else ("not ", "there")
     says = f"is {there}, and submission.json says that judges are {states}in the bundle"
-    return [f"{name} {says}" for name in OF_JUDGES if (name in names) != promised]
+    wrong = [name for name in OF_JUDGES if (name in names) != promised]
+    wrong += [name for name in IF_ANY if name in names and not promised]
+    return [f"{name} {says}" for name in wrong]
 
 
 def read_value(package: Package, name: str) -> Any:

@@ -36,6 +36,7 @@ OF_DOCUMENTS = {
     "agreement": "reports/agreement.json has the figures of these labels",
     "comparison": "reports/comparison.json has the figures of these judgments",
     "judgments": "Judgments are those that the chain recorded when their runs ended",
+    "robustness": "Figures of attacks on judges follow from their verdicts on each pair",
     "report_page": "reports/report.html is the page of these figures",
     "companions": "README, metadata and schemas match these documents",
     "tasks": "Every task of the given list has a trajectory",
@@ -52,6 +53,13 @@ OTHER_CHECKS = OF_DOCUMENTS | {
     "internal": "Every check finished",
     "limits": "What no check can prove",
 }
+
+# Changes of a trajectory on which a sound judge keeps its verdict; on other changes of a failure it adds no success.
+KEEPS_VERDICT = frozenset(
+    {"injection-action", "injection-answer", "injection-screenshot", "injection-url", "key-points-reordered"}
+    | {"screenshots-encoded", "screenshots-scaled", "steps-duplicated", "task-reworded", "thoughts-claim"}
+    | {"thoughts-removed"}
+)
 
 # Stated wherever a bundle is explained, and by every check.
 NOT_PROVED = (

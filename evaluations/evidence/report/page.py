@@ -19,6 +19,8 @@ from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.numbers import wilson_interval
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import FORMAT
+from judges.lab import OPERATORS
+from judges.robustness import EXPECTED
 
 MOST_LISTED = 200  # rows of a kind, and places of a claim; the bundle lists all
 MOST_PAIRS = 45  # all pairs of ten people
@@ -71,7 +73,7 @@ def render_report(bundle: Bundle) -> str:
         "pairs": _build_pairs(bundle.agreement),
         "review": _build_review(at(bundle.agreement, "adjudications")),
         "people": [(person, decided[person["pseudonym"]]) for person in bundle.people],
-        "judges": [_build_judge(judge) for judge in entries(at(bundle.comparison, "judges"))],
+        "judges": [_build_judge(judge, bundle) for judge in entries(at(bundle.comparison, "judges"))],
         "judge_measures": JUDGE_MEASURES.values(),
         "exceptions": _build_exceptions(bundle),
         "screenshots": len({sha256 for line in bundle.trajectories for sha256 in line["screenshots"] if sha256}),
@@ -206,7 +208,8 @@ def _build_review(found: Any) -> list[tuple[str, Any]]:
 # --- judges ----------------------------------------------------------------------------------------------------------
 
 
-def _build_judge(judge: Document) -> Document:
+def _build_judge(judge: Document, bundle: Bundle) -> Document:
+    cards = [card for card in bundle.robustness or [] if card["fingerprint"] == at(judge, "fingerprint")]
     rows = entries(at(judge, "rows"))
     rules = {"excluded": "left out", "not_success": "no success"}
     headings = [at(row, "human_label_2") for row in rows]
@@ -219,7 +222,18 @@ def _build_judge(judge: Document) -> Document:
         "fingerprint": at(judge, "fingerprint"),
         "headings": [rules.get(str(rule), str(rule)) for rule in headings],
         "lines": lines,
+        "changes": [_build_change(change) for card in cards for change in card["changes"]],
     }
+
+
+def _build_change(change: Document) -> list[str]:
+    """Return the cells of a change: what it is, what a sound judge does, pairs, flips, the two rates and the result."""
+    operator = OPERATORS.get(str(at(change, "operator")))
+    title = operator.title if operator else at(change, "operator")
+    rates = [measure(at(change, "false_positive_rate", which), "rate") for which in ("original", "changed")]
+    counts = [number(at(change, name)) for name in ("n", "flips", "added_false_positives")]
+    expected = EXPECTED.get(str(at(change, "expects")), at(change, "expects"))
+    return [shown(title), shown(expected), *counts, *rates, shown(at(change, "result"))]
 
 
 def _figure_of(row: Document, definition: Definition) -> str:
