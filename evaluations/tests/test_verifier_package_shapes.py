@@ -69,6 +69,15 @@ JUDGED = {
         "judged_at": None,
         "counts": True,
     },
+    "judges/robustness.jsonl": {
+        "judge": "j@1",
+        "fingerprint": "f",
+        "operators_version": 1,
+        "seed": 0,
+        "made_at": "2026-01-05T09:00:00.000000+00:00",
+        "changes": [{"operator": "answer-forged", "n": 1}],
+        "pairs": [{"operator": "answer-forged", "task_id": "task_a", "original": 0, "changed": None}],
+    },
     "reports/comparison.json": {"judges": [{"judge": "j", "fingerprint": "f", "rows": [{"n": 1}]}]},
 }
 AT = "2026-01-05T09:00:00.000000+00:00"
