@@ -462,7 +462,8 @@ ADJUDICATION_MINUTES = environment.number("ADJUDICATION_MINUTES", 240, least=1)
 #: commas. The web servers, the workers and the shell that starts a run need the same value. A worker without it stops
 #: the run: set it, then resume the run. The key of an endpoint is in `JUDGE_API_KEY_<NAME>` (name in capitals) or
 #: in the file that `JUDGE_API_KEY_<NAME>_FILE` names. Keys are read for each call, and never stored or logged. Only
-#: workers need the key; set it to `none` on web servers.
+#: workers need the key; set it to `none` on web servers. The endpoint `maps` is no model: it answers rubric scripts
+#: that ask for distances, as Google's Distance Matrix API does (`maps=https://maps.googleapis.com/maps/api`).
 JUDGE_ENDPOINTS = environment.endpoints("JUDGE_ENDPOINTS")
 #: Seconds without a heartbeat after which a worker counts as dead, and others take over its items.
 JUDGE_SILENCE_SECONDS = environment.number("JUDGE_SILENCE_SECONDS", 60)

@@ -19,7 +19,7 @@ from judges import (
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
-from judges.llm import Endpoint, Generation, NotConfigured, Patience
+from judges.llm import Endpoint, Generation, NotConfigured, Patience, maps
 from judges.models import Judge, ModelTerms
 from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, Prompts, Requirement, Scorer, parameters_from
 
@@ -82,6 +82,14 @@ def find_endpoint(judge: Judge) -> Endpoint:
     """Return the judge's endpoint; raise RunRefused if it asks a model and the endpoint is not configured."""
     try:
         return load_endpoint(judge.endpoint) if judge.asks_model else NO_ENDPOINT
+    except NotConfigured as reason:
+        raise RunRefused(str(reason)) from reason
+
+
+def find_maps_endpoint() -> Endpoint | None:
+    """Return the endpoint for distances, None if none is set; raise RunRefused if it is not set completely."""
+    try:
+        return load_endpoint(maps.NAME) if maps.NAME in load_addresses() else None
     except NotConfigured as reason:
         raise RunRefused(str(reason)) from reason
 

@@ -132,6 +132,22 @@ class Asker(Protocol):
         """
         ...
 
+    async def find_route(self, origin: str, destination: str, mode: str) -> Route | str:
+        """Return the route between two addresses, or why there is none; ``mode`` is one of `maps.MODES`.
+
+        Answers are stored in the trace and found there again, as those of models. Raises CallFailed, and NotConfigured
+        without a maps endpoint.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A route between two addresses: ``distance`` in metres, ``travel_time`` in seconds."""
+
+    distance: int
+    travel_time: int
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

@@ -29,8 +29,10 @@ from judges.llm import (
     Patience,
     Prompt,
     Reply,
+    Route,
     SentImage,
 )
+from judges.llm.maps import Maps
 from judges.llm.priority_semaphore import PrioritySemaphore, Rank
 from judges.llm.replies import ReplyBody, UnreadableReply, add_counts, build_reply, merge_repair, parse
 from judges.llm.wire import Correction, Encoded, Form, build_call, build_request, estimate_tokens
@@ -131,6 +133,7 @@ class Client:
         gate: Gate,
         images: Images,
         *,
+        maps: Endpoint | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -141,6 +144,7 @@ class Client:
         self._endpoint, self._sleep = endpoint, sleep
         self._form = Form(model, generation)
         self._patience, self._gate, self._images = patience, gate, images
+        self.maps = Maps(maps, patience, sleep)
         calls = max(1, patience.concurrency)
         # A few more calls are prepared than may be in flight, so that no place is empty while images are loaded.
         self._door, self._way = PrioritySemaphore(calls + max(2, calls // 4)), PrioritySemaphore(calls)
@@ -407,3 +411,6 @@ class _Asker:
         question = _Question(self._call_log, prompt, stage, step, schema, rank, vote=vote)
         first = await self._client.answer(question)
         return await self._client.repair(question, first) if first.problem else first
+
+    async def find_route(self, origin: str, destination: str, mode: str) -> Route | str:
+        return await self._client.maps.find_route(self._call_log, origin, destination, mode)

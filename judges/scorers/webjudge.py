@@ -59,9 +59,9 @@ class WebJudgeParameters:
     image_replies: Literal["published", "webjudge-7b"] = field(
         default="published",
         metadata={
-            "help": "How webjudge-general reads replies about screenshots in upstream mode. published: under the headings "
-            "### Reasoning and ### Score. webjudge-7b: after **Reasoning** and **Score**, as the published results of "
-            "WebJudge-7B were read.",
+            "help": "How webjudge-general reads replies about screenshots in upstream mode. published: under the "
+            "headings ### Reasoning and ### Score. webjudge-7b: after **Reasoning** and **Score**, as the published "
+            "results of WebJudge-7B were read.",
             "added": True,
         },
     )

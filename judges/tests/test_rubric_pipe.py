@@ -36,7 +36,7 @@ def test_an_error_while_more_is_waiting_than_is_heard_ends_the_script(tmp_path):
     """The reader of the pipe is full then and has stopped, and an end that waits for it would never come."""
     begun = 0
 
-    async def ask(messages: Any, schema: Any) -> Any:
+    async def ask(call: Any) -> Any:
         nonlocal begun
         begun += 1
         if begun < 2:
@@ -50,7 +50,7 @@ def test_an_error_while_more_is_waiting_than_is_heard_ends_the_script(tmp_path):
 
 
 def test_a_script_that_floods_its_pipe_is_ended(tmp_path):
-    async def never(messages: Any, schema: Any) -> Any:
+    async def never(call: Any) -> Any:
         await asyncio.Event().wait()
 
     flood = f"{PIPE}{MANY}await asyncio.sleep(0)\nwhile True: write(b'x' * 100_000)"
@@ -104,9 +104,9 @@ def test_a_result_and_a_place_in_the_script_are_short(tmp_path):
 def test_what_a_script_gives_up_asking_is_not_asked_any_longer(tmp_path):
     running, ended = 0, asyncio.Event()
 
-    async def ask(messages: Any, schema: Any) -> Any:
+    async def ask(call: Any) -> Any:
         nonlocal running
-        if messages[0]["content"] == "last":
+        if call["messages"][0]["content"] == "last":
             await ended.wait()
             return "heard"
         running += 1
@@ -136,8 +136,8 @@ def test_the_largest_pdf_can_be_asked_about(tmp_path):
         (place / f"{number:03}.jpg").write_bytes(bytes(each))
     seen = []
 
-    async def ask(messages: Any, schema: Any) -> Any:
-        seen.append(sum(part["type"] == "image_url" for part in messages[0]["content"]))
+    async def ask(call: Any) -> Any:
+        seen.append(sum(part["type"] == "image_url" for part in call["messages"][0]["content"]))
         return {"reasoning": "", "result": True}
 
     body = "    leaf = evaluator.add_leaf(id='a', desc='a', parent=evaluator.root, critical=True)\n"
@@ -166,10 +166,10 @@ def test_the_scripts_that_are_written_as_published_ones_are_run_in_a_process(tmp
     pages.save()
     (folder / f"{name}.py").write_bytes((Path(__file__).parent / "rubric_scripts" / f"{name}.py").read_bytes())
 
-    async def ask(messages: Any, schema: Any) -> Any:
-        if "result" in schema["properties"]:
+    async def ask(call: Any) -> Any:
+        if "result" in call["schema"]["properties"]:
             return {"reasoning": "It is so.", "result": True}
-        return next(found for field, found in EXTRACTED.items() if field in schema["properties"])
+        return next(found for field, found in EXTRACTED.items() if field in call["schema"]["properties"])
 
     said = asyncio.run(run_script(folder, job(f"{name}.py"), ask, ProcessLimits(), ScriptPatience()))
     assert (said["score"], said["faults"]) == (score, [])

@@ -41,7 +41,7 @@ SHORT = ProcessLimits(cpu=2, wall=60.0, memory=1024 * MEGABYTE)
 WORDS = ScriptPatience(silence=20.0, line=4 * MEGABYTE, waiting=8 * MEGABYTE, calls=50)
 
 
-async def supported(messages: Any, schema: Any) -> Any:
+async def supported(call: Any) -> Any:
     return {"reasoning": "It is so.", "result": True}
 
 
@@ -91,8 +91,8 @@ def children() -> list[str]:
 def test_a_script_judges_and_its_tree_comes_back(tmp_path):
     asked = []
 
-    async def ask(messages: Any, schema: Any) -> Any:
-        asked.append((messages, schema))
+    async def ask(call: Any) -> Any:
+        asked.append((call["messages"], call["schema"]))
         return {"reasoning": "The answer says so.", "result": True}
 
     said = run(
@@ -112,9 +112,9 @@ def test_a_script_judges_and_its_tree_comes_back(tmp_path):
 
 
 def test_a_script_extracts_into_its_own_class(tmp_path):
-    async def ask(messages: Any, schema: Any) -> Any:
-        assert schema["properties"]["name"] == {"type": ["string", "null"]}
-        assert schema["required"] == ["name"]
+    async def ask(call: Any) -> Any:
+        assert call["schema"]["properties"]["name"] == {"type": ["string", "null"]}
+        assert call["schema"]["required"] == ["name"]
         return {"name": "Paris"}
 
     source = HEAD.replace("async def", "class City(BaseModel):\n    name: str | None = None\n\nasync def")
@@ -218,7 +218,7 @@ def test_a_script_that_waits_for_nothing_is_stopped(tmp_path):
 
 
 def test_a_script_that_takes_too_long_is_stopped(tmp_path):
-    async def never(messages: Any, schema: Any) -> Any:
+    async def never(call: Any) -> Any:
         await asyncio.Event().wait()
 
     leaf = "leaf = evaluator.add_leaf(id='a', desc='a')\nawait evaluator.verify(claim='a', node=leaf)"
@@ -251,7 +251,7 @@ def test_what_waits_for_an_answer_is_bounded(tmp_path):
     """The script is not heard before others were answered, and yet everything is."""
     running = peak = 0
 
-    async def ask(messages: Any, schema: Any) -> Any:
+    async def ask(call: Any) -> Any:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
@@ -270,7 +270,7 @@ def test_what_waits_for_an_answer_is_bounded(tmp_path):
 
 
 def test_an_error_of_the_endpoint_ends_the_script_and_is_told_as_it_was(tmp_path):
-    async def broken(messages: Any, schema: Any) -> Any:
+    async def broken(call: Any) -> Any:
         raise CallFailed("The endpoint is gone.")
 
     leaf = "leaf = evaluator.add_leaf(id='a', desc='a')\nawait evaluator.verify(claim='a', node=leaf)"
@@ -280,7 +280,7 @@ def test_an_error_of_the_endpoint_ends_the_script_and_is_told_as_it_was(tmp_path
 
 
 def test_a_reply_that_cannot_be_used_is_a_fault_and_no_plain_failure(tmp_path):
-    async def refused(messages: Any, schema: Any) -> Any:
+    async def refused(call: Any) -> Any:
         raise ScriptUnanswered("The model refused: no")
 
     leaf = "leaf = evaluator.add_leaf(id='a', desc='a')\nawait evaluator.verify(claim='a', node=leaf)"
@@ -298,7 +298,7 @@ def test_a_cancelled_evaluation_leaves_no_process(tmp_path):
     async def cancelled() -> None:
         begun = asyncio.Event()
 
-        async def ask(messages: Any, schema: Any) -> Any:
+        async def ask(call: Any) -> Any:
             begun.set()
             await asyncio.Event().wait()
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from annotation.records import StepRecord, TrajectoryRecord
 from judges import scorers  # noqa: F401 - fills the registry
-from judges.llm import Generation, ImageRef, Patience
+from judges.llm import Endpoint, Generation, ImageRef, Patience
 from judges.llm.client import Client
 from judges.prompts import load_builtin
 from judges.scorer import REGISTRY, Prompts, Score, Subject, parameters_from
@@ -71,13 +71,14 @@ def judged(
     about: Subject,
     call_log: MemoryCallLog | None = None,
     concurrency: int = 8,
+    maps: Endpoint | None = None,
     **generation: Any,
 ) -> Score:
     """What the judge says when it asks the fake endpoint; raises what `Scorer.score` raises."""
 
     async def ask() -> Score:
         patience = Patience(attempts=1, concurrency=concurrency)
-        client = Client(fake.endpoint, "some-model", Generation(**generation), patience, OpenGate(), IMAGES)
+        client = Client(fake.endpoint, "some-model", Generation(**generation), patience, OpenGate(), IMAGES, maps=maps)
         try:
             return await scorer.score(about, client.asker(call_log or MemoryCallLog(), 0))
         finally:

@@ -28,7 +28,7 @@ from judges.lab import NotApplicable
 from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
 from judges.models import JudgeRun
-from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, prepare
+from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, find_maps_endpoint, prepare
 from judges.scorer import Score, Subject
 from judges.working import call_log, leases
 from judges.working.call_log import CallTotals, ItemCallLog
@@ -63,7 +63,7 @@ async def _work(
     if not await _has_work(database, run_pk):
         return False
     try:
-        run, ready, endpoint = await database.run(_load, run_pk)
+        run, ready, endpoint, maps = await database.run(_load, run_pk)
     except RunRefused as reason:
         logger.warning("Run %s waits: %s", run_pk, reason)
         # The machine on which the run was started may have everything that this one lacks.
@@ -72,7 +72,7 @@ async def _work(
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
     shared = [_build_quota(database, run.submission.benchmark_id, kind) for kind in quotas.KINDS]
     gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget, *shared)
-    client = Client(endpoint, run.judge.model, ready.generation, ready.patience, gate, StoredImages())
+    client = Client(endpoint, run.judge.model, ready.generation, ready.patience, gate, StoredImages(), maps=maps)
     former = await database.run(call_log.find_former_endpoint, endpoint)
     try:
         await _Worker(database, run, ready, former, worker, client, budget, shared).work(until, stop_at)
@@ -91,13 +91,12 @@ async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
     return await database.run(leases.has_free_items, run_pk)  # failed items may be open again
 
 
-def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint]:
+def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint, Endpoint | None]:
     """Load a run; raise RunRefused if this machine cannot build its judge, or the endpoint is not configured."""
     run = JudgeRun.objects.select_related("judge", "submission").defer("submission__import_report").get(pk=run_pk)
     if run.robustness is not None and run.robustness["version"] != lab.VERSION:
         raise RunRefused("This run needs another version of the changes. Cancel it, and start a new one.")
-    endpoint = find_endpoint(run.judge)
-    return run, prepare(run.judge), endpoint
+    return run, prepare(run.judge), find_endpoint(run.judge), find_maps_endpoint()
 
 
 def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:

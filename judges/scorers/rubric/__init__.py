@@ -10,5 +10,6 @@ Mind2Web-2 differs from this judge as follows:
 - Pages are loaded while judging, partly without checking certificates. Here only stored pages are read.
 - Scripts run in the evaluator's process. Here they are confined.
 - Prompts contain pages and answers. Here these are a marked record.
-- Distances come from Google. Here the trajectory is unscored.
+- Distances come from Google. Here they come from the endpoint ``maps``, and are stored like replies; without it the
+  item fails.
 """

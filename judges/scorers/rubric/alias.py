@@ -44,7 +44,7 @@ class NoMaps(RuntimeError):
 class GoogleMapsTool:
     """The maps tool of scripts; it is created without arguments and needs no key.
 
-    Judging has no network, so a call raises `NoMaps`, unless the engine was opened with ``maps``. The error is also
+    Scripts have no network: a call raises `NoMaps`, unless the engine was opened with ``maps``. Every error is also
     recorded as a fault of the engine: a script that catches it continues with a wrong answer, which a judge must not
     attribute to the agent.
     """
@@ -60,13 +60,15 @@ class GoogleMapsTool:
 
 async def _ask(what: str, address1: str, address2: str, mode: str) -> int | str:
     engine = current()
-    if engine.maps is None:
-        error = NoMaps(
-            f"The script called the maps tool for a {what.replace('_', ' ')}, but judges have no network access."
-        )
+    try:
+        if engine.maps is None:
+            raise NoMaps(
+                f"The script called the maps tool for a {what.replace('_', ' ')}, but nothing answers it here."
+            )
+        return await engine.maps(what, address1, address2, mode)
+    except Exception as error:
         engine.faults.append(Fault("tool", "GoogleMapsTool", str(error)))
-        raise error
-    return await engine.maps(what, address1, address2, mode)
+        raise
 
 
 def build_modules() -> dict[str, ModuleType]:

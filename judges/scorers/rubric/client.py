@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from judges.llm import Asker, GivenImage, Part, Prompt, Reply, SentImage
+from judges.llm.maps import LONGEST_ADDRESS, MODES
 from judges.scorers.rubric.engine import STAGES
 from judges.scorers.rubric.questions import build_schema
 
@@ -91,6 +92,19 @@ class AskerClient:
                 message = (first.removeprefix(rules).strip(), *prompt.messages[0][1:])
                 return stage, Prompt(rules, (message, *prompt.messages[1:]))
         return OTHER, prompt
+
+
+async def find_route(asker: Asker, asked: Any) -> int | str:
+    """Return metres or seconds for a call of the maps tool: what, from, to, mode; raise BadRequest, or CallFailed."""
+    if not isinstance(asked, list) or len(asked) != 4 or not all(isinstance(one, str) for one in asked):
+        raise BadRequest("The maps tool takes two addresses and a mode, all texts.")
+    what, origin, destination, mode = asked
+    if not origin.strip() or not destination.strip() or max(len(origin), len(destination)) > LONGEST_ADDRESS:
+        raise BadRequest(f"An address of the maps tool must have 1 to {LONGEST_ADDRESS:,} characters.")
+    if mode not in MODES or what not in ("distance", "travel_time"):
+        raise BadRequest(f"The mode of the maps tool must be one of {', '.join(MODES)}.")
+    route = await asker.find_route(origin, destination, mode)
+    return route if isinstance(route, str) else route.distance if what == "distance" else route.travel_time
 
 
 def read_data(reply: Reply, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -25,7 +25,7 @@ from judges.scorer import (
 )
 from judges.scorers.rubric import claims, engine, folders, outcome, process
 from judges.scorers.rubric.claims import Checking
-from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable
+from judges.scorers.rubric.client import AskerClient, BadRequest, Unusable, find_route
 from judges.scorers.rubric.confinement import ProcessLimits
 from judges.scorers.rubric.details import read_details
 from judges.scorers.rubric.engine import DualSemaphore
@@ -134,9 +134,12 @@ class RubricScorer:
     async def _judge_by_script(self, script: process.Script, subject: Subject, model: Asker) -> RubricOutcome:
         client = AskerClient(model, self.texts, self.patience.calls)
 
-        async def ask(messages: Any, schema: Any) -> Any:
+        async def ask(call: Mapping[str, Any]) -> Any:
+            schema = call.get("schema")
             try:
-                return await client.ask(messages, schema if isinstance(schema, dict) else None)
+                if "route" in call:
+                    return await find_route(model, call["route"])
+                return await client.ask(call.get("messages") or (), schema if isinstance(schema, dict) else None)
             except (Unusable, BadRequest) as why:
                 raise ScriptUnanswered(str(why)) from None
 

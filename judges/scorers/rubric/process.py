@@ -74,7 +74,7 @@ def _read(home: Path, file: Path) -> Script:
 
 CHILD = Path(__file__).with_name("child.py")
 
-Ask = Callable[[Any, Any], Coroutine[Any, Any, Any]]
+Ask = Callable[[Mapping[str, Any]], Coroutine[Any, Any, Any]]
 
 GARBAGE = "The script wrote invalid data into its pipe."
 MARKS = (b"{", b"[", b",", b":")
@@ -131,8 +131,9 @@ async def run_script(
 ) -> dict[str, Any]:
     """Run a script and return its result: score, details, bounds, faults, and limits that could not be set.
 
-    ``folder`` is the only folder for its data; ``ask`` answers its model calls. Raises ScriptFailed, and the errors of
-    ``ask`` except ScriptUnanswered, which is reported to the script. No process is left in any case.
+    ``folder`` is the only folder for its data; ``ask`` answers its calls of the model and of the maps tool. Raises
+    ScriptFailed, and the errors of ``ask`` except ScriptUnanswered, which is reported to the script. No process is left
+    in any case.
     """
     process = await asyncio.create_subprocess_exec(
         *build_command("script"),
@@ -259,7 +260,7 @@ class _ScriptSession:
 
     async def _answer(self, number: int, said: Mapping[str, Any]) -> None:
         try:
-            found = {"found": await self.ask(said.get("messages"), said.get("schema"))}
+            found = {"found": await self.ask(said)}
         except ScriptUnanswered as why:
             found = {"problem": str(why)[:2_000]}
         self._tell({"id": number} | found)

@@ -1,8 +1,9 @@
 """Runner of one rubric script in a confined process; the parent makes its model calls.
 
 JSON, one object per line. In: the job, then replies `{"id", "found"}` or `{"id", "problem"}`. Out: `{"kind": "ready"}`
-with the missing restrictions, `{"kind": "call", "id", "messages", "schema"}`, `{"kind": "cancel", "id"}` for a call
-that is no longer awaited, and at last `{"kind": "result"}` or `{"kind": "error"}`.
+with the missing restrictions, `{"kind": "call", "id", "messages", "schema"}` or `{"kind": "call", "id", "route"}`,
+`{"kind": "cancel", "id"}` for a call that is no longer awaited, and at last `{"kind": "result"}` or
+`{"kind": "error"}`.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ class Pipe:
                 waiting.set_result(reply)
         os._exit(1)  # the parent no longer listens
 
-    async def ask(self, messages: Sequence[Any], schema: Mapping[str, Any] | None) -> Any:
+    async def ask(self, **call: Any) -> Any:
         number = next(self._numbers)  # never reused: nothing may wait for a late reply to a cancelled call
         self._waiting[number] = waiting = asyncio.get_running_loop().create_future()
         try:
-            self.say(kind="call", id=number, messages=messages, schema=schema)
+            self.say(kind="call", id=number, **call)
             reply = await waiting
         except asyncio.CancelledError:
             self.say(kind="cancel", id=number)
@@ -98,7 +99,7 @@ class PipeClient:
         from judges.scorers.rubric.questions import build_schema  # noqa: PLC0415 - loaded under the limits, see _preload
 
         schema = None if response_format is None else build_schema(response_format)
-        found = await self._pipe.ask(messages, schema)
+        found = await self._pipe.ask(messages=messages, schema=schema)
         return found if response_format is None else response_format.model_validate(found)
 
 
@@ -154,7 +155,10 @@ async def _evaluate(pipe: Pipe, job: Mapping[str, Any], folder: Path) -> dict[st
     from judges.scorers.rubric.engine import DualSemaphore  # noqa: PLC0415
     from judges.scorers.rubric.pages import CacheFileSys  # noqa: PLC0415
 
-    with engine.open_engine(texts=job["texts"], read_pdf=partial(_load_pdf, folder)) as opened:
+    async def find_route(what: str, origin: str, destination: str, mode: str) -> Any:
+        return await pipe.ask(route=[what, origin, destination, mode])
+
+    with engine.open_engine(texts=job["texts"], read_pdf=partial(_load_pdf, folder), maps=find_route) as opened:
         script = alias.load_script(folder / job["script"])
         given = {
             "client": PipeClient(pipe),
