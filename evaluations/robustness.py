@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -171,6 +172,13 @@ def store_card(run: JudgeRun) -> RobustnessCard:
         },
     )
     return card
+
+
+def store_finished(sender: Any, run: JudgeRun, **_: Any) -> None:
+    """Store the card of a run that has just finished, if the run attacks its judge and its figures count."""
+    if run.robustness is not None and not run.items.filter(failed_at__isnull=False).exists():
+        with suppress(Conflict):  # reopened since the start: the run stays without a card
+            store_card(run)
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ urlpatterns = [
     path("judgments/<int:pk>", runs.JudgmentDetail.as_view(), name="api-judgment"),
     path("judgments/<int:pk>/trace", runs.JudgmentTrace.as_view(), name="api-judgment-trace"),
     path("judges/<int:pk>/robustness", judges.JudgeRobustness.as_view(), name="api-judge-robustness"),
+    path("judges/<int:pk>/robustness/plan", judges.RobustnessPlan.as_view(), name="api-plan-robustness"),
     path("judges/<int:pk>/test", runs.JudgeTest.as_view(), name="api-test-judge"),
     path("model-terms/<int:pk>", judges.TermsDetail.as_view(), name="api-model-terms-of"),
     path("benchmarks/<slug:slug>/quotas", disclosing.Quotas.as_view(), name="api-quotas"),

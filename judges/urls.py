@@ -3,6 +3,7 @@
 from django.urls import path
 
 from judges.views import (
+    attacks,
     disclosure,
     editors,
     expectations,
@@ -21,6 +22,9 @@ urlpatterns = [
     path("judges/<int:pk>/change", judges.change, name="change-judge"),
     path("judges/<int:pk>/delete", judges.delete, name="delete-judge"),
     path("judges/<int:pk>/test", judges.test_judge, name="test-judge"),
+    path("judges/<int:pk>/robustness", attacks.attack, name="attack-judge"),
+    path("judges/<int:pk>/robustness/plan", attacks.plan, name="plan-attack"),
+    path("judges/<int:pk>/robustness/start", attacks.start, name="start-attack"),
     path("judges/prompts", judges.prompts, name="prompt-sets"),
     path("judges/prompts/load", judges.load_prompts, name="load-prompts"),
     path("judges/prompts/<str:digest>", judges.prompt_set, name="prompt-set"),

@@ -38,6 +38,7 @@ COVERED = {
     "restore-benchmark": "restore_benchmark", "import-labels": "import_labels", "add-key-points": "add_key_points",
     "accept-key-point": "accept_key_point", "retire-key-point": "retire_key_point", "create-judge": "define_judge",
     "change-judge": "change_judge", "delete-judge": "delete_judge", "test-judge": "test_judge",
+    "plan-attack": "plan_judge_robustness", "start-attack": "test_judge_robustness",
     "load-prompts": "load_prompt_set", "save-terms": "set_model_terms", "remove-terms": "remove_model_terms",
     "import-judgments": "import_judgments", "import-expectations": "import_expectations",
     "write-expectation": "write_expectation", "look-network-evidence": "open_network_evidence",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -12,10 +13,14 @@ from rest_framework.fields import empty
 from rest_framework.response import Response
 
 from annotation import access as people_access
+from annotation.access import Role
 from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
-from judges import access, defining, prompt_sets, robustness
+from judges import access, attacking, defining, prompt_sets, robustness, runs
+from judges.api.runs import PlanSerializer, RunDetailSerializer
+from judges.lab import OPERATORS
 from judges.models import Judge, ModelTerms, RobustnessCard
+from judges.planning import MOST_SEED
 
 
 class JudgeSerializer(serializers.ModelSerializer):
@@ -152,13 +157,66 @@ class RobustnessSerializer(serializers.ModelSerializer):
         return bool(self.context["current"])
 
 
-class JudgeRobustness(View):
-    """The robustness card of a judge."""
+class AttackSerializer(serializers.Serializer):
+    submission = serializers.IntegerField(min_value=1, max_value=2**31 - 1, help_text="A frozen submission.")
+    limit = serializers.IntegerField(
+        min_value=1, max_value=1_000_000, required=False, help_text="A random sample of N failures."
+    )
+    seed = serializers.IntegerField(
+        min_value=0, max_value=MOST_SEED, default=0, help_text="Draws the sample, and decides the changes."
+    )
+    operators = serializers.ListField(
+        child=serializers.CharField(max_length=100),
+        default=list,
+        max_length=100,
+        help_text=f"Only these changes; empty for all: {', '.join(OPERATORS)}.",
+    )
+    max_cost = serializers.DecimalField(
+        max_digits=12, decimal_places=4, required=False, allow_null=True, help_text="US dollars."
+    )
 
-    scopes = {"GET": Scope.READ}
+
+def _read_attack(request: Request, pk: int) -> tuple[Judge, dict[str, Any], Decimal | None]:
+    """Return the judge, the other arguments of `attacking.plan`, and the budget."""
+    judge = access.find_judge(request.user, pk)
+    wanted = AttackSerializer(data=request.data)
+    wanted.is_valid(raise_exception=True)
+    given = wanted.validated_data
+    submission = people_access.submission_for(request.user, given["submission"], Role.MAINTAINER)
+    selection = {"limit": given["limit"]} if "limit" in given else {}
+    asked = {"submission": submission, "selection": selection, "operators": given["operators"], "seed": given["seed"]}
+    return judge, asked, given.get("max_cost")
+
+
+class RobustnessPlan(View):
+    """Estimate the cost of a test of robustness. No model is asked."""
+
+    scopes = {"POST": Scope.READ}
     tag = "Judges"
-    operation_ids = {"GET": "get_judge_robustness"}
+    operation_ids = {"POST": "plan_judge_robustness"}
+    serializer_class = AttackSerializer
+
+    @extend_schema(request=AttackSerializer, responses={200: PlanSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        judge, given, _ = _read_attack(request, pk)
+        foreseen, _ = attacking.plan(judge, **given)
+        return Response(PlanSerializer(foreseen).data)
+
+
+class JudgeRobustness(View):
+    """The robustness card of a judge, and a test that makes a new one."""
+
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Judges"
+    operation_ids = {"GET": "get_judge_robustness", "POST": "test_judge_robustness"}
     serializer_class = RobustnessSerializer
+
+    @extend_schema(request=AttackSerializer, responses={201: RunDetailSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Start a test on the failures of a frozen submission; its card exists when the run has finished."""
+        judge, given, max_cost = _read_attack(request, pk)
+        made = runs.start_attack(request.user, judge, **given, max_cost=max_cost)
+        return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
 
     def get(self, request: Request, pk: int) -> Response:
         """Return the judge's card, from its present version if tested; 404 if you may not open it."""

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from annotation.models import Submission
 from annotation.models.states import State
+from judges.lab import OPERATORS
 from judges.models import Judge
 from judges.planning import MOST_REPETITIONS, MOST_SEED
 from judges.predictions import GROUPS, Prediction, Results
@@ -113,6 +114,50 @@ class RunForm(forms.Form):
 
     def terms(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh")}
+
+
+class AttackForm(forms.Form):
+    """A test of a judge's robustness; the same values produce its plan and start it."""
+
+    submission = forms.ModelChoiceField(
+        Submission.objects.none(),
+        empty_label="Choose…",
+        help_text="Frozen submissions. Their trajectories with the final verdict failure are copied and changed.",
+    )
+    limit = forms.IntegerField(
+        label="At most",
+        required=False,
+        min_value=1,
+        max_value=1_000_000,
+        help_text="A random sample of N failures. Empty: all.",
+    )
+    seed = forms.IntegerField(
+        min_value=0, max_value=MOST_SEED, initial=0, help_text="Draws the sample, and decides the changes."
+    )
+    max_cost = forms.DecimalField(
+        label="Budget in USD",
+        required=False,
+        min_value=Decimal("0.0001"),
+        max_digits=12,
+        decimal_places=4,
+        help_text="The run stops when this amount is spent. Empty: no budget.",
+    )
+    operators = forms.MultipleChoiceField(
+        label="Changes",
+        choices=[(name, operator.title) for name, operator in OPERATORS.items()],
+        initial=list(OPERATORS),
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, data: Any, submissions: QuerySet[Submission]) -> None:
+        super().__init__(data, label_suffix="")
+        self.fields["submission"].queryset = submissions  # type: ignore[attr-defined]
+
+    def read(self) -> dict[str, Any]:
+        """Return the arguments of `runs.start_attack` except the person, the judge and the budget."""
+        given = self.cleaned_data
+        selection = {"limit": given["limit"]} if given["limit"] else {}
+        return {name: given[name] for name in ("submission", "operators", "seed")} | {"selection": selection}
 
 
 class Filter(forms.Form):

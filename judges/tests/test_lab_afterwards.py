@@ -17,7 +17,7 @@ from evaluations.tests.audited import bundle
 from evaluations.tests.checks import check
 from evaluations.verifier.findings import Result
 from judges import access, defining, robustness, runs
-from judges.models import JudgeRun, Judgment, RobustnessCard
+from judges.models import JudgeRun, Judgment
 from judges.tests.attacking import FAILURE, attack, freeze_failures, whole_view
 from judges.tests.builders import Fake, worked
 
@@ -94,7 +94,7 @@ def test_attack_on_an_open_submission_shows_nobody_its_failures(frozen: Submissi
         access.find_run(people["mira"], run.pk)
     with pytest.raises(Http404):
         access.find_judgment(people["mira"], Judgment.objects.latest("pk").pk)
-    assert RobustnessCard.objects.count() == 0
+    assert robustness.find_standing(people["mira"], run.judge).card is None
 
 
 def test_judgment_of_a_changed_trajectory_names_the_change(frozen: Submission, people: People, client: Any) -> None:

@@ -49,7 +49,7 @@ def text_of(person: Person, name: str, *arguments: Any, query: str = "") -> str:
 def test_judge_without_a_card_is_not_tested(people: People, judge: Judge) -> None:
     text = text_of(people["mira"], "judge", judge.pk)
     assert "Robustness: not tested." in text
-    assert "judge_lab careful --submission ID" in text
+    assert reverse("attack-judge", args=[judge.pk]) in text
 
 
 def test_card_shows_a_line_for_each_operator(people: People, judge: Judge, frozen: Submission) -> None:

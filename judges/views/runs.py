@@ -69,7 +69,7 @@ def plan(request: Request, pk: int) -> HttpResponse:
         "calls": format_span(foreseen.calls, foreseen.calls_high),
         "given": [(name, value) for name, value in request.POST.items() if name in form.fields],
     }
-    context |= _compare_with_budget(foreseen, given["max_cost"])
+    context |= compare_with_budget(foreseen, given["max_cost"])
     return render(request, "judges/plan.html", context)
 
 
@@ -77,7 +77,7 @@ def format_span(low: int, high: int) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _compare_with_budget(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
+def compare_with_budget(foreseen: Plan, budget: Decimal | None) -> dict[str, bool]:
     if budget is None:
         return {}
     over = foreseen.cost is not None and foreseen.cost > budget

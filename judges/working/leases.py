@@ -24,6 +24,7 @@ from annotation.models.events import append, digest, instant
 from annotation.workflow.guards import lock_submission
 from judges.models import JudgeRun, Judgment, RunItem
 from judges.scorer import Score
+from judges.signals import run_finished
 from judges.working.call_log import CallTotals, make_storable
 
 ITEMS_EACH = 25  # items for each worker that is called
@@ -222,6 +223,7 @@ def finish_run(run: int) -> bool:
             said = build_end_payload(row)
         append(row.submission, "judge_run_finished", **said)
         outbox.write(row.submission, "judge_run_finished", said)
+        run_finished.send(JudgeRun, run=row)
         _write_end(row, "finished")
     return True
 

@@ -1,0 +1,6 @@
+"""Signals of judge runs, for packages that judges must not import."""
+
+from django.dispatch import Signal
+
+#: Sent with ``run`` in the transaction that finishes a judge run; an error of a receiver undoes it.
+run_finished = Signal()
