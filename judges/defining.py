@@ -25,6 +25,7 @@ from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 from judges import (
     access,
+    ensembles,
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
@@ -94,11 +95,16 @@ def define(person: Any, **given: Any) -> Judge:
     ``person`` is None for the command line. Raises PermissionDenied, Incomplete with every problem, or Conflict if
     another person created the same version at the same time.
     """
-    _require(person)
-    columns = _check_definition(Definition(**given))
+    columns = validate(person, **given)
     with _save_or_conflict(f"Another person has just created a version of {columns['name']}. Open it first."):
         newest = Judge.own.filter(name=columns["name"]).order_by("-version").first()
         return Judge.objects.create(**columns, version=newest.version + 1 if newest else 1, created_by=person)
+
+
+def validate(person: Any, **given: Any) -> dict[str, Any]:
+    """Return the columns of a judge from the fields of a `Definition`; raise PermissionDenied or Incomplete."""
+    _require(person)
+    return _check_definition(Definition(**given))
 
 
 def change(person: Any, judge: Judge, **given: Any) -> Judge:
@@ -220,6 +226,8 @@ def _check_definition(wanted: Definition) -> dict[str, Any]:
         message = f"The scorer {printable(str(wanted.scorer))!r} does not exist. Known: {', '.join(REGISTRY)}."
         problems.append(Problem("scorer_unknown", message, "scorer"))
     elif parameters is not None:
+        if kind.combines_judges:
+            parameters = ensembles.resolve(parameters, problems)
         prompts = _find_prompts(kind, parameters, wanted.prompts or kind.prompts, problems)
     if kind is None or parameters is None or problems:
         raise Incomplete(problems)

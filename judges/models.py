@@ -15,6 +15,7 @@ from annotation.models import Agent, Submission, Task, Trajectory
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest
 from annotation.records import Verdict
+from judges.prices import Price, find_price
 from judges.scorer import REGISTRY, Kind
 
 VERDICTS = [(v.value, v.name.lower().replace("_", " ")) for v in Verdict]
@@ -186,9 +187,8 @@ class Judge(models.Model):
 class ModelTerms(models.Model):
     """Prices and rate limits of a model; edited by maintainers of the instance.
 
-    Prices are in US dollars per million tokens, null if unknown; ``cached_price`` is for input from the endpoint's
-    cache, null: same as other input. A call keeps the cost that it had when it was made. Limits are shared by all
-    workers, null: no limit.
+    Prices are in US dollars per million tokens; ``cached_price`` null: same as other input. If all are null, the
+    ``shipped`` price applies, or they are unknown. Past calls keep their cost. Limits of all workers, null: no limit.
     """
 
     endpoint = models.CharField(max_length=40, default="default")
@@ -202,6 +202,7 @@ class ModelTerms(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
     )
     changed_at = models.DateTimeField(auto_now=True)
+    shipped: Price | None = None
 
     class Meta:
         ordering = ["endpoint", "model"]
@@ -220,9 +221,26 @@ class ModelTerms(models.Model):
     def __str__(self) -> str:
         return f"{self.model} at {self.endpoint}"
 
+    @property
+    def has_prices(self) -> bool:
+        return self.input_price is not None and self.output_price is not None
+
+    @property
+    def source(self) -> str:
+        """Return where the prices come from, "" if they are unknown."""
+        shipped = self.shipped and f"shipped table, checked {self.shipped.checked}"
+        return (shipped or "set by a maintainer") if self.has_prices else ""
+
     @classmethod
     def of(cls, judge: Judge) -> ModelTerms | None:
-        return cls.objects.filter(endpoint=judge.endpoint, model=judge.model).first()
+        """Return the terms of a judge's model, with the shipped price if none is set; do not save them."""
+        known = cls(endpoint=judge.endpoint, model=judge.model)
+        known = cls.objects.filter(endpoint=known.endpoint, model=known.model).first() or known
+        if known.input_price is None and known.cached_price is None and known.output_price is None:
+            known.shipped = find_price(settings.JUDGE_ENDPOINTS.get(judge.endpoint, ""), judge.model)
+            if price := known.shipped:
+                known.input_price, known.cached_price, known.output_price = price.input, price.cached, price.output
+        return known if known.pk or known.shipped else None
 
 
 class JudgeRun(models.Model):

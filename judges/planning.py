@@ -13,12 +13,10 @@ from django.db.models import QuerySet
 
 from annotation.models import Submission, Trajectory
 from annotation.models.states import State, with_state
-from judges.llm import Usage
 from judges.llm.wire import is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelCall
 from judges.ready_judges import ReadyJudge, RunRefused, prepare
 from judges.scorer import Prompts, Requirement, Subject
-from judges.working.call_log import compute_cost
 from judges.working.subjects import load_subjects
 
 SELECTION = ("state", "level", "task_ids", "limit", "seed", "unjudged")
@@ -43,7 +41,8 @@ class Plan:
     Calls, tokens and cost assume a model that does not reason and answers in the required form. Names ending in
     ``_high`` assume that the model reasons, if it can, and first gives every answer in another form.
     ``meeting_requirement`` counts the trajectories that meet the ``requirement`` of the judge, if it has one.
-    ``items`` are the trajectories with the number of the repetition.
+    ``items`` are the trajectories with the number of the repetition. ``prices`` says where those of the model come
+    from, "" if they are unknown or no model is asked.
     """
 
     ready: ReadyJudge
@@ -62,6 +61,7 @@ class Plan:
     cost_high: Decimal | None
     meeting_requirement: int
     items: list[tuple[Trajectory, int]]
+    prices: str = ""
 
     @property
     def trajectories(self) -> int:
@@ -72,8 +72,13 @@ class Plan:
         return self.ready.requirement
 
     @property
-    def unscored(self) -> int:
+    def lacking(self) -> int:
+        """Return the number of trajectories that do not meet the requirement."""
         return self.trajectories - self.meeting_requirement if self.requirement else 0
+
+    @property
+    def unscored(self) -> int:
+        return 0 if self.requirement is None or self.requirement.may_miss else self.lacking
 
     def as_json(self) -> dict[str, Any]:
         left_out = ("ready", "chosen", "meeting_requirement", "items")
@@ -167,7 +172,8 @@ def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], rep
             f"{len(chosen)} trajectories, {repetitions} times each, exceed the {MOST_ITEMS:,} judgments "
             "of one run. Choose fewer, or start several runs."
         )
-    subjects = (subject for _, subject in load_subjects([trajectory.pk for trajectory in chosen]))
+    pks = [trajectory.pk for trajectory in chosen]
+    subjects = (subject for _, subject in load_subjects(pks, ready.members))
     items = [(trajectory, number) for number in range(1, repetitions + 1) for trajectory in chosen]
     return build_plan(ready, submission, items, subjects, times=repetitions)
 
@@ -205,6 +211,7 @@ def build_plan(
         completion_tokens_high=high.completion,
         cost_high=_compute_cost(ready, high),
         meeting_requirement=met,
+        prices=ready.terms.source if ready.terms and ready.kind.asks else "",
     )
 
 
@@ -283,13 +290,10 @@ def _compute_cost(ready: ReadyJudge, effort: _Effort) -> Decimal | None:
     if not ready.kind.asks:
         return Decimal(0)
     terms = ready.terms
-    each = (
-        compute_cost(terms, Usage(prompt=1_000_000, completion=0)),
-        compute_cost(terms, Usage(prompt=0, completion=1_000_000)),
-    )
-    if each[0] is None or each[1] is None:
+    if terms is None or terms.input_price is None or terms.output_price is None:
         return None
-    return ((effort.prompt * each[0] + effort.completion * each[1]) / 1_000_000).quantize(Decimal("1e-4"))
+    cost = (effort.prompt * terms.input_price + effort.completion * terms.output_price) / 1_000_000
+    return cost.quantize(Decimal("1e-4"))
 
 
 def _estimate_seconds(judge: Judge, calls: int) -> float:

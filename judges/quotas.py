@@ -44,12 +44,9 @@ def require_room(judge: Judge, benchmark: int) -> None:
         limit, used = load_quota(benchmark, kind)
         if used >= limit:
             raise RunRefused(describe_spent(kind, limit, used))
-        if kind == COST and limit != UNLIMITED and not _has_prices(ModelTerms.of(judge)):
+        terms = ModelTerms.of(judge)
+        if kind == COST and limit != UNLIMITED and not (terms and terms.has_prices):
             raise RunRefused(
                 f"The benchmark has a cost quota, but the prices of {judge.model} at the endpoint {judge.endpoint} are "
                 "unknown. Ask a maintainer of the instance to set them under Prices and limits."
             )
-
-
-def _has_prices(terms: ModelTerms | None) -> bool:
-    return terms is not None and terms.input_price is not None and terms.output_price is not None

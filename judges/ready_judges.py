@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from judges import (
     prompt_sets,
     scorers,  # noqa: F401 - fills the registry
 )
+from judges.ensembles import list_members
 from judges.llm import Endpoint, Generation, NotConfigured, Patience, maps
 from judges.models import Judge, ModelTerms
 from judges.scorer import IMPORTED, NO_PROMPTS, REGISTRY, Kind, Prompts, Requirement, Scorer, parameters_from
@@ -33,7 +34,7 @@ class RunRefused(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class ReadyJudge:
-    """A loaded judge. ``terms`` is None if the model has neither prices nor limits."""
+    """A loaded judge. ``terms`` is None if the model has neither prices nor limits. An ensemble has ``members``."""
 
     judge: Judge
     kind: Kind
@@ -42,6 +43,7 @@ class ReadyJudge:
     scorer: Scorer
     generation: Generation
     terms: ModelTerms | None
+    members: list[Judge] = field(default_factory=list)
 
     @property
     def requirement(self) -> Requirement | None:
@@ -75,7 +77,8 @@ def prepare(judge: Judge) -> ReadyJudge:
         raise RunRefused(
             f"The prompts {judge.prompts} have changed since {judge} was defined. Create a new version of the judge."
         )
-    return ReadyJudge(judge, kind, parameters, prompts, scorer, generation, ModelTerms.of(judge))
+    members = list_members(parameters) if kind.combines_judges else []
+    return ReadyJudge(judge, kind, parameters, prompts, scorer, generation, ModelTerms.of(judge), members)
 
 
 def find_endpoint(judge: Judge) -> Endpoint:

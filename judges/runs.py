@@ -229,7 +229,7 @@ def _parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None)
         raise RunRefused("The budget must be an amount in US dollars.") from None
     if not budget.is_finite() or not 0 < budget < LARGEST_BUDGET:
         raise RunRefused(f"The budget must be between {A_CENT_OF_A_CENT} and {LARGEST_BUDGET:,} US dollars.")
-    if terms is None or terms.input_price is None or terms.output_price is None:
+    if terms is None or not terms.has_prices:
         raise RunRefused(
             f"A budget needs prices, and those of {judge.model} at the endpoint {judge.endpoint} are "
             "unknown. A maintainer of the instance can set its prices on the page of the model terms."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, Protocol, get_args, get_origin, get_type_hints
 
@@ -38,6 +39,24 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
+class Vote:
+    """A judgment of the same trajectory by another judge.
+
+    ``judge`` is ``name@version``. Without a verdict, ``unscored`` says why. ``judgment`` is None if a repetition of the
+    run has no judgment. ``run`` is None for an imported judgment. ``cost`` is in US dollars, None if unknown.
+    """
+
+    judge: str
+    fingerprint: str
+    repetition: int
+    run: int | None
+    judgment: int | None
+    verdict: Verdict | None
+    unscored: str
+    cost: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     """Everything that a scorer may know of a trajectory.
 
@@ -45,7 +64,7 @@ class Subject:
     ``input_images`` belong to the task. ``key_points`` were accepted by people. The final answer is in ``record``;
     a scorer that must not show it to its model does not read it. ``files`` belong to the trajectory, sorted by name;
     ``expectations`` are those of the task by kind, the newest version of each. ``rubric_scripts`` is the folder of
-    installed scripts, "" for none.
+    installed scripts, "" for none. ``votes`` are loaded for a kind that ``combines_judges`` only.
     """
 
     record: TrajectoryRecord
@@ -56,6 +75,7 @@ class Subject:
     files: tuple[StoredFile, ...] = ()
     expectations: Mapping[str, Expected] = field(default_factory=lambda: MappingProxyType({}))
     rubric_scripts: str = ""
+    votes: tuple[Vote, ...] = ()
 
     def files_of(self, kind: AttachmentKind) -> tuple[StoredFile, ...]:
         return tuple(one for one in self.files if one.kind is kind)
@@ -144,11 +164,15 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """An input that a kind needs: subjects without it are unscored. ``of_task``: written for a task, not uploaded."""
+    """An input that a kind needs. ``of_task``: written for a task, not uploaded.
+
+    Subjects without it are unscored, or ``may_miss`` it.
+    """
 
     label: str
     is_met: Callable[[Subject], bool]
     of_task: bool = True
+    may_miss: bool = False
 
 
 def call_nothing(parameters: Any, subject: Subject) -> list[tuple[str, int]]:
@@ -174,6 +198,9 @@ class Kind:
     A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. Adjudicators can
     open the findings of a kind ``shown_as_evidence`` (network evidence), so they are not independent of it.
 
+    A kind that ``combines_judges`` has the parameters ``members`` and ``fingerprints`` (`scorers.ensemble`), and judges
+    by the `Subject.votes` of these judges.
+
     Plans count the actions in the prompts of ``stages_with_actions`` (by default of the last stage), and
     ``reply_tokens`` of a stage for each reply (by default 300).
     """
@@ -193,6 +220,7 @@ class Kind:
     read_details: Callable[[Mapping[str, Any]], Any] | None = None
     predicts_actions: bool = False
     shown_as_evidence: bool = False
+    combines_judges: bool = False
     stages_with_actions: tuple[str, ...] = ()
     reply_tokens: Callable[[Any, Subject, str], int] | None = None
 

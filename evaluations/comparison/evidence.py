@@ -21,6 +21,7 @@ from evaluations.cases import Case
 from evaluations.comparison.results import Judged, Key, KeyPoints
 from evaluations.statistics import Measure, clusters_of, kappa_with_interval, wilson
 from judges.disclosure import SEEN
+from judges.ensembles import find_members
 from judges.models import Judge, Judgment
 
 AT_ONCE = 10_000  # judgments in one query: databases limit the parameters
@@ -174,9 +175,10 @@ def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
 def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapping[Key, Judged]) -> int:
     """Count the scored cases decided by an adjudicator who had opened the network evidence.
 
-    0 for judges whose findings that evidence does not show. The last decision counts.
+    0 for judges whose findings that evidence does not show; an ensemble is one whose findings it shows if a member is.
+    The last decision counts.
     """
-    if judge.kind is None or not judge.kind.shown_as_evidence:
+    if not any(one.kind is not None and one.kind.shown_as_evidence for one in (judge, *find_members(judge))):
         return 0
     scored = {
         case.trajectory: (case.submission, case.task_id)

@@ -16,7 +16,7 @@ from annotation import access as people_access
 from annotation.access import Role
 from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
-from judges import access, attacking, defining, prompt_sets, robustness, runs
+from judges import access, attacking, defining, model_check, prompt_sets, robustness, runs
 from judges.api.runs import PlanSerializer, RunDetailSerializer
 from judges.lab import OPERATORS
 from judges.models import Judge, ModelTerms, RobustnessCard
@@ -60,6 +60,9 @@ class NewJudgeSerializer(serializers.Serializer):
     concurrency = serializers.IntegerField(default=16)
     timeout = serializers.FloatField(default=120.0, help_text="Seconds for one attempt.")
     attempts = serializers.IntegerField(default=6)
+    check = serializers.BooleanField(
+        default=False, help_text="Ask the model once with these settings; nothing is defined if it does not answer."
+    )
 
 
 class ChangedJudgeSerializer(serializers.Serializer):
@@ -69,7 +72,7 @@ class ChangedJudgeSerializer(serializers.Serializer):
         fields = NewJudgeSerializer().get_fields()
         for each in fields.values():
             each.required, each.default = False, empty
-        return {name: each for name, each in fields.items() if name not in ("name", "scorer")}
+        return {name: each for name, each in fields.items() if name not in ("name", "scorer", "check")}
 
 
 class JudgeFilters(serializers.Serializer):
@@ -104,7 +107,10 @@ class Judges(Listing):
         access.find_judges(request.user)
         given = NewJudgeSerializer(data=request.data)
         given.is_valid(raise_exception=True)
-        made = defining.define(request.user, **given.validated_data)
+        fields = given.validated_data
+        if fields.pop("check"):
+            model_check.require_answer(request.user, **fields)
+        made = defining.define(request.user, **fields)
         return Response(JudgeSerializer(made).data, status=status.HTTP_201_CREATED)
 
 

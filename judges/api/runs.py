@@ -96,6 +96,9 @@ class PlanSerializer(NumbersSerializer):
 
     shown, left_out = Plan, ("meeting_requirement",)
     trajectories = serializers.IntegerField()
+    prices = serializers.CharField(
+        help_text="Where the prices of the model come from; empty if they are unknown, or no model is asked."
+    )
 
 
 class RunErrorSerializer(serializers.Serializer):

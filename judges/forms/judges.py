@@ -18,7 +18,7 @@ from judges.prompt_sets import LOADED
 from judges.scorer import Kind, collect_defaults
 
 PREFIXES = {"parameters": "parameter_", "generation": "generation_"}
-ASKING = ("model", "endpoint", "prompts", "timeout", "attempts")  # only for judges that ask a model
+ASKING = ("model", "endpoint", "prompts", "timeout", "attempts", "check")  # only for judges that ask a model
 LONG = 60  # characters; a longer default text gets several lines
 LARGEST_UPLOAD = 8 * 2**20  # bytes of all files of a prompt set together
 MOST_FILES = 200
@@ -36,7 +36,8 @@ class Prose(forms.CharField):
 def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
     """Return a field for each parameter of a parameter class, named ``<prefix><parameter>``.
 
-    Uses the parameter's metadata: ``help``, ``label``, and ``unsaid`` (the label of the choice "").
+    Uses the parameter's metadata: ``help``, ``label``, and ``unsaid`` (the label of the choice ""). A ``derived``
+    parameter has no field.
     """
     hints = get_type_hints(kind)
     values = collect_defaults(kind)
@@ -50,6 +51,7 @@ def fields_of(kind: type, where: str) -> dict[str, forms.Field]:
             help_text=said[name].get("help", ""),
         )
         for name, value in values.items()
+        if not said[name].get("derived")
     }
 
 
@@ -88,6 +90,12 @@ class JudgeForm(forms.Form):
     concurrency = forms.IntegerField(initial=16, help_text="Number of simultaneous calls in one worker.")
     timeout = forms.FloatField(label="Time-out in seconds", initial=120, help_text="For one attempt of a call.")
     attempts = forms.IntegerField(initial=6, help_text="How many times a call is tried.")
+    check = forms.BooleanField(
+        label="Ask the model once before saving",
+        required=False,
+        help_text="One short call with these settings, at the model's price. Nothing is saved if it fails. The web "
+        "server needs the endpoint's key for it.",
+    )
 
     def __init__(
         self, data: Any, kind: Kind, *, endpoints: Iterable[str], prompts: Iterable[str], now: Mapping[str, Any]
@@ -118,7 +126,8 @@ class JudgeForm(forms.Form):
         self.fields[field].initial = choices[0][0]
 
     def given(self) -> dict[str, Any]:
-        cleaned = dict(self.cleaned_data)
+        """Return the fields of a `defining.Definition`."""
+        cleaned = {name: value for name, value in self.cleaned_data.items() if name != "check"}
         made: dict[str, Any] = {}
         for where, prefix in PREFIXES.items():
             names = [name for name in cleaned if name.startswith(prefix)]
@@ -199,7 +208,7 @@ class TermsForm(forms.ModelForm):
         help_texts = {
             "endpoint": "Its name in the settings.",
             "model": "As judges state it.",
-            "input_price": "Empty: unknown, and the cost of a run is unknown too.",
+            "input_price": "All three empty: the shipped price; without one, the cost of a run is unknown.",
             "cached_price": "Empty: same as other input.",
             "requests_per_minute": "For all workers together. Empty: no limit.",
             "tokens_per_minute": "For all workers together. Empty: no limit.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import json
@@ -15,7 +16,7 @@ from PIL import Image
 from judges.llm import Endpoint, Generation, GivenImage, Part, Patience, Prompt, Reply, SentImage
 from judges.llm.replies import ReplyBody, build_reply
 from judges.llm.transport import FailedAttempt, Transport
-from judges.llm.wire import Encoded, Form, build_request
+from judges.llm.wire import LENGTHS, Encoded, Form, build_request
 
 MOST_ADAPTATIONS = 6  # one for each parameter that an endpoint may refuse
 COLOUR, RED = "red", (208, 16, 16)
@@ -27,6 +28,7 @@ SCHEMA: dict[str, Any] = {
 }
 NUMBER = 7
 Output = Literal["schema", "tool", "text"]
+FORM_FIELDS = {"response_format", "tools", "tool_choice"}
 LIMIT_HEADERS = "x-ratelimit-limit"
 
 
@@ -82,6 +84,51 @@ async def probe(endpoint: Endpoint, model: str, patience: Patience) -> list[Capa
         await transport.close()
 
 
+async def check(endpoint: Endpoint, model: str, generation: Generation, patience: Patience) -> list[Capability]:
+    """Return how the model answers one short question with the settings of a judge; first whether it answers.
+
+    The question is asked again once for each parameter that the endpoint refuses, as in a run. All of it takes at most
+    ``patience.timeout`` seconds. Raises NotConfigured.
+    """
+    transport = Transport(endpoint, patience)
+    try:
+        async with asyncio.timeout(patience.timeout):
+            return await _check(_Probe(transport, Form(model, generation)), generation)
+    except TimeoutError:
+        return [Capability("answers", False, f"It did not answer within {patience.timeout:g} seconds.")]
+    finally:
+        await transport.close()
+
+
+async def _check(asks: _Probe, generation: Generation) -> list[Capability]:
+    asked = asks.known.settings(SCHEMA)
+    began = time.monotonic()
+    reply, form, _ = await asks.ask(f"Give the number {NUMBER}.", output=generation.output, schema=SCHEMA)
+    if isinstance(reply, FailedAttempt):
+        return [Capability("answers", False, reply.message)]
+    if wrong := reply.unusable():
+        return [Capability("answers", False, wrong)]
+    took = f"in {time.monotonic() - began:.1f} s, as {reply.model or 'a model without a name'}"
+    refused = sorted(asked.keys() - form.settings(SCHEMA).keys() - FORM_FIELDS)
+    return [
+        Capability("answers", True, took),
+        *([] if generation.output == "text" else [_describe_output(reply, form, generation.output)]),
+        *(Capability(name, False, _describe_refusal(name, form)) for name in refused),
+    ]
+
+
+def _describe_output(reply: Reply, form: Form, output: Output, name: str = "structured answer") -> Capability:
+    if form.output != output:
+        return Capability(name, False, "refused; judges then ask for a text and look for JSON in it")
+    if reply.data != {"number": NUMBER}:
+        return Capability(name, False, reply.unusable() or reply.problem or f"answered {reply.text.strip()[:80]!r}")
+    return Capability(name, True)
+
+
+def _describe_refusal(name: str, form: Form) -> str:
+    return f"refused; sent as {form.length}" if name in LENGTHS else "refused; judges do not send it"
+
+
 async def _probe_all(asks: _Probe, transport: Transport) -> list[Capability]:
     began = time.monotonic()
     reply, form, _ = await asks.ask("Answer with the one word ready.")
@@ -127,11 +174,7 @@ async def _probe_output(asks: _Probe, output: Output, name: str) -> Capability:
     reply, form, _ = await asks.ask(f"Give the number {NUMBER}.", output=output, schema=SCHEMA)
     if isinstance(reply, FailedAttempt):
         return Capability(name, False, reply.message)
-    if form.output != output:
-        return Capability(name, False, "refused; judges then ask for a text and look for JSON in it")
-    if reply.data != {"number": NUMBER}:
-        return Capability(name, False, reply.unusable() or reply.problem or f"answered {reply.text.strip()[:80]!r}")
-    return Capability(name, True)
+    return _describe_output(reply, form, output, name)
 
 
 async def _probe_probabilities(asks: _Probe) -> Capability:

@@ -4,6 +4,7 @@ from judges.scorers import (  # noqa: F401 - fills the registry
     action_selection,
     agent_trek,
     autonomous_eval,
+    ensemble,
     network_trace,
     single_call,
     web_voyager,

@@ -248,7 +248,8 @@ ANYTHING = st.recursive(
     max_leaves=12,
 )
 KNOWN = ["checks", "differences", "event", "trace", "expectation", "tree", "children", "votes", "source", "pages",
-         "statistics", "steps", "gold", "predicted", "metrics", "task", "score", "id", "info", "step"]  # fmt: skip
+         "statistics", "steps", "gold", "predicted", "metrics", "task", "score", "id", "info", "step", "members",
+         "judgment", "verdict", "weight", "cost", "rule", "repetition"]  # fmt: skip
 SHAPED = st.recursive(
     ANYTHING,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KNOWN), inner, max_size=6),

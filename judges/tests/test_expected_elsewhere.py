@@ -91,7 +91,7 @@ def test_who_decides_in_another_submission_of_the_benchmark_is_not(judged, role)
 
 def test_scorer_that_compares_with_checks_or_rubrics_is_never_stated_to_be_harmless():
     disclosing = {kind.name for kind in REGISTRY.values() if kind.discloses_expectations}
-    assert disclosing == {"network-trace", "webarena-verified", "rubric"}
+    assert disclosing == {"network-trace", "webarena-verified", "rubric", "ensemble"}
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -112,7 +112,8 @@ def test_without_an_endpoint_every_page_says_which_variable_is_missing(mira):
 
 
 # Where the optional package is not installed, nobody can define a judge that needs it: judges/tests/parity has that.
-@pytest.mark.parametrize("scorer", sorted(name for name in REGISTRY if name != "webarena-verified"))
+# An ensemble needs members.
+@pytest.mark.parametrize("scorer", sorted(REGISTRY.keys() - {"webarena-verified", "ensemble"}))
 def test_the_form_of_every_scorer_defines_a_judge_with_the_defaults_when_nothing_is_changed(mira, scorer):
     model = {"model": "some-model"} if REGISTRY[scorer].asks else {}
     values = form_of(mira, reverse("define-judge") + f"?scorer={scorer}")

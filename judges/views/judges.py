@@ -18,12 +18,13 @@ from annotation.formats import scratch
 from annotation.formats.printable import counted
 from annotation.views.answers import Request, act, page, paginate
 from annotation.workflow import Incomplete
-from judges import access, defining, prompt_sets, robustness, runs
+from judges import access, defining, model_check, prompt_sets, robustness, runs
 from judges import prompt_source as source
 from judges.forms.judges import JudgeForm, PromptsForm, TermsForm, TestForm
 from judges.llm import Generation
 from judges.llm.wire import is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.prices import find_price, list_prices
 from judges.prompt_source import gather
 from judges.prompt_source.texts import SourceError
 from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses, prepare
@@ -118,6 +119,7 @@ def _render_judge(request: Request, found: Judge, form: TestForm, status: int = 
         "versions": Judge.own.filter(name=found.name).order_by("-version"),
         "page": paginate(request, started, 20),
         "prices": format_prices(terms) if terms else {},
+        "price_source": terms.source if terms else "",
         "may_define": access.may_define_judges(request.user),
         "form": form,
         "robustness": standing,
@@ -202,14 +204,23 @@ def _save(
     request: Request, form: JudgeForm, save: Callable[..., Judge], says: str, judge: Judge | None = None
 ) -> HttpResponse:
     if form.is_valid():
+        given = form.given()
         try:
-            made = save(**form.given())
+            told = _ask_once(request, form, judge, given) if form.cleaned_data.get("check") else ""
+            made = save(**given)
         except Incomplete as refused:
             form.refuse(refused.problems)
         else:
-            messages.success(request, f"{made} {says}.")
+            messages.success(request, f"{made} {says}.{told}")
             return redirect("judge", made.pk)
     return _render_form(request, form, judge=judge, status=400)
+
+
+def _ask_once(request: Request, form: JudgeForm, judge: Judge | None, given: dict[str, Any]) -> str:
+    """Return the model's answer in words; raise Incomplete if it gives none."""
+    named = {"scorer": form.kind.name} | ({"name": judge.name} if judge else {})
+    found = model_check.require_answer(request.user, **(given | named))
+    return f" The model {'; '.join(model_check.describe(found))}."
 
 
 def _require_definer(request: Request) -> None:
@@ -359,11 +370,15 @@ def _render_terms(request: Request, form: TermsForm, status: int = 200) -> HttpR
     rows = [(row, format_prices(row)) for row in ModelTerms.objects.select_related("changed_by")]
     known = {(row.endpoint, row.model) for row, _ in rows}
     used = Judge.own.exclude(model="").exclude(scorer=IMPORTED).values_list("endpoint", "model").distinct()
+    addresses = load_addresses()
+    unset = [(pair, find_price(addresses.get(pair[0], ""), pair[1])) for pair in sorted(set(used.order_by()) - known)]
     context = {
         "rows": rows,
-        "unknown": sorted(pair for pair in used.order_by() if pair not in known),
+        "shipped": [(*pair, price) for pair, price in unset if price is not None],
+        "unknown": [pair for pair, price in unset if price is None],
+        "table": list(list_prices()),
         "form": form,
-        "configured": load_addresses(),
+        "configured": addresses,
         "may_define": access.may_define_judges(request.user),
     }
     return render(request, "judges/terms.html", context, status=status)

@@ -184,11 +184,16 @@ def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
 
 
 def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
-    """Return the cost in US dollars: tokens times prices per million; None if a price or a count is unknown."""
+    """Return the cost in US dollars: tokens times prices per million; None if a price or a count is unknown.
+
+    A shipped price is unknown for a longer prompt than it is stated for.
+    """
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
     prompt, completion = _clip_count(usage.prompt), _clip_count(usage.completion)
     if prompt is None or completion is None:
+        return None
+    if terms.shipped is not None and terms.shipped.longest is not None and prompt > terms.shipped.longest:
         return None
     cached = min(_clip_count(usage.cached) or 0, prompt)
     cached_price = terms.input_price if terms.cached_price is None else terms.cached_price

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, BinaryIO
 
 from django.conf import settings
-from django.db.models import Prefetch
+from django.db.models import F, Prefetch
 
 from annotation import screenshots
 from annotation.models import Attachment, KeyPoint, Step, Trajectory
@@ -19,36 +21,42 @@ from annotation.records import (
     Click,
     StepRecord,
     TrajectoryRecord,
+    Verdict,
 )
 from judges.lab import OPERATORS, ChangedImage, change
 from judges.llm import CallFailed, ImageRef
-from judges.models import Expectation
-from judges.scorer import Expected, StoredFile, Subject
+from judges.models import Expectation, Judge, Judgment
+from judges.scorer import Expected, StoredFile, Subject, Vote
 
 AT_ONCE = 500  # trajectories in memory at once
+NOT_JUDGED = "This repetition failed or has not ended."
 
 
 def load_subject(trajectory: Trajectory) -> Subject:
     return next(load_subjects([trajectory.pk]))[1]
 
 
-def load_subjects(trajectory_pks: Sequence[int]) -> Iterator[tuple[int, Subject]]:
+def load_subjects(trajectory_pks: Sequence[int], members: Sequence[Judge] = ()) -> Iterator[tuple[int, Subject]]:
     """Yield pairs of a trajectory's key and its subject, in the given order; five queries for each `AT_ONCE`.
 
-    A trajectory that does not exist is omitted.
+    ``members`` are the judges of an ensemble, whose votes are loaded with one more query. A trajectory that does not
+    exist is omitted.
     """
     for start in range(0, len(trajectory_pks), AT_ONCE):
         chosen = trajectory_pks[start : start + AT_ONCE]
         rows = {row.pk: row for row in _load_rows(chosen)}
-        yield from ((pk, _build_subject(rows[pk])) for pk in chosen if pk in rows)
+        votes = _load_votes(chosen, members) if members else {}
+        yield from ((pk, _build_subject(rows[pk], votes.get(pk, ()))) for pk in chosen if pk in rows)
 
 
 # --- changed by the lab ----------------------------------------------------------------------------------------------
 
 
-def load_item_subject(trajectory: int, repetition: int, robustness: Mapping[str, Any] | None) -> Subject:
+def load_item_subject(
+    trajectory: int, repetition: int, robustness: Mapping[str, Any] | None, members: Sequence[Judge] = ()
+) -> Subject:
     """Return the subject of a run item, changed by its operator if the run attacks its judge."""
-    subject = next(load_subjects([trajectory]))[1]
+    subject = next(load_subjects([trajectory], members))[1]
     if robustness is None or repetition == 1:
         return subject
     seed, operator = robustness["seed"], OPERATORS[robustness["operators"][repetition - 2]]
@@ -82,7 +90,7 @@ def _load_rows(pks: Sequence[int]) -> list[Trajectory]:
     )
 
 
-def _build_subject(trajectory: Trajectory) -> Subject:
+def _build_subject(trajectory: Trajectory, votes: Sequence[Vote]) -> Subject:
     steps = list(trajectory.steps.all())
     attachments = list(trajectory.attachments.all())
     return Subject(
@@ -94,7 +102,38 @@ def _build_subject(trajectory: Trajectory) -> Subject:
         files=tuple(_build_file(one) for one in sorted(attachments, key=lambda one: one.name)),
         expectations=_select_expectations(trajectory),
         rubric_scripts=settings.RUBRIC_SCRIPTS,
+        votes=tuple(votes),
     )
+
+
+def _load_votes(pks: Sequence[int], members: Sequence[Judge]) -> Mapping[int | None, list[Vote]]:
+    """Return the votes of judges by trajectory: of the newest run with a judgment, else the imported judgments.
+
+    Test runs do not count. A repetition of that run without a judgment is a vote without a verdict.
+    """
+    labels = {judge.pk: f"{judge.name}@{judge.version}" for judge in members}
+    made = Judgment.objects.filter(judge__in=labels, trajectory__in=pks).exclude(item__run__test=True)
+    columns = ("fingerprint", "repetition", "item__run", "pk", "verdict", "unscored", "cost")
+    ordered = made.order_by(F("item__run").desc(nulls_last=True), "repetition", "pk")
+    counted: defaultdict[tuple[int | None, int], list[Vote]] = defaultdict(list)
+    repetitions: dict[tuple[int | None, int], int] = {}
+    for trajectory, judge, times, *row in ordered.values_list(
+        "trajectory", "judge", "item__run__repetitions", *columns
+    ):
+        fingerprint, repetition, run, pk, verdict, unscored, cost = row
+        same = counted[trajectory, judge]
+        if same and same[0].run != run:
+            continue
+        said = None if verdict is None else Verdict(verdict)
+        same.append(Vote(labels[judge], fingerprint, repetition, run, pk, said, unscored, cost))
+        repetitions[trajectory, judge] = times or 0
+    found: defaultdict[int | None, list[Vote]] = defaultdict(list)
+    for (trajectory, judge), votes in counted.items():
+        missing = set(range(1, repetitions[trajectory, judge] + 1)) - {one.repetition for one in votes}
+        absent = replace(votes[0], judgment=None, verdict=None, unscored=NOT_JUDGED, cost=None)
+        votes += [replace(absent, repetition=number) for number in missing]
+        found[trajectory] += sorted(votes, key=lambda one: one.repetition)
+    return found
 
 
 def _select_expectations(trajectory: Trajectory) -> dict[str, Expected]:

@@ -227,7 +227,8 @@ class _Worker:
 
     async def _load_subject(self, item: LeasedItem) -> Subject:
         try:
-            return await self.database.run(load_item_subject, item.trajectory, item.repetition, self.run.robustness)
+            which = (item.trajectory, item.repetition, self.run.robustness)
+            return await self.database.run(load_item_subject, *which, self.ready.members)
         except NotApplicable as reason:
             raise CallFailed(
                 f"The task has changed since the run was started. {reason} Cancel the run, and start another one."

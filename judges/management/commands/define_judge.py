@@ -1,4 +1,4 @@
-"""define_judge NAME --scorer S [--model M]"""
+"""define_judge NAME --scorer S [--model M] [--check]"""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from annotation.formats.printable import printable
 from annotation.workflow import Conflict, Incomplete
-from judges import defining
+from judges import defining, model_check
 from judges.scorer import REGISTRY
 
 
@@ -27,6 +28,11 @@ class Command(BaseCommand):
             "--generation", action="append", default=[], metavar="KEY=VALUE", help="how the model is called"
         )
         parser.add_argument("--description", default="", help="a note for other people")
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="ask the model once with these settings, and define nothing if it gives no usable answer (exit 1)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         given = {name: options[name] for name in ("name", "scorer", "model", "endpoint", "prompts", "description")}
@@ -34,8 +40,11 @@ class Command(BaseCommand):
             _parse_pairs("--set", options["set"]),
             _parse_pairs("--generation", options["generation"]),
         )
+        given |= {"parameters": parameters, "generation": generation}
         try:
-            made = defining.define(None, **given, parameters=parameters, generation=generation)
+            if options["check"]:
+                self._check(given)
+            made = defining.define(None, **given)
         except Incomplete as refused:
             for problem in refused.problems:
                 self.stderr.write(f"refused: {problem.where}: {problem.message}")
@@ -43,6 +52,11 @@ class Command(BaseCommand):
         except Conflict as conflict:
             raise CommandError(str(conflict)) from conflict
         self.stdout.write(f"{made.name}@{made.version} defined.\nfingerprint {made.fingerprint}")
+
+    def _check(self, given: dict[str, Any]) -> None:
+        found = model_check.require_answer(None, most_seconds=defining.BOUNDS["timeout"][1], **given)
+        for line in model_check.describe(found) or ["This scorer asks no model, so there is nothing to check."]:
+            self.stdout.write(printable(line, 300))
 
 
 def _parse_pairs(option: str, entries: list[str]) -> dict[str, str]:

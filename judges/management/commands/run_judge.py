@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
 from annotation.access import Role
-from annotation.formats.printable import counted
+from annotation.formats.printable import counted, printable
 from annotation.management.reports import find_person, find_submission
 from annotation.models import Person, Submission
 from annotation.models.states import State
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         cost = (
             "unknown: the model has no price"
             if plan.cost is None
-            else f"about {_format_range(plan.cost, plan.cost_high, '.4f')} USD"
+            else f"about {_format_range(plan.cost, plan.cost_high, '.4f')} USD{plan.prices and f' ({plan.prices})'}"
         )
         prompt = _format_range(plan.prompt_tokens, plan.prompt_tokens_high)
         completion = _format_range(plan.completion_tokens, plan.completion_tokens_high)
@@ -96,8 +96,14 @@ class Command(BaseCommand):
             f"cost:     {cost}\n"
             f"time:     about {plan.seconds:.0f} s of one worker"
         )
+        if plan.cost is None:
+            self.stderr.write(
+                f"warning: {printable(judge.model)} at the endpoint {judge.endpoint} has no price, so its cost is not "
+                "known and no budget can be kept. Set its prices under Judges, Prices and limits."
+            )
         if plan.requirement is not None:
-            unscored = f"; {plan.unscored} will be unscored" if plan.unscored else ""
+            effect = "lack it" if plan.requirement.may_miss else "will be unscored"
+            unscored = f"; {plan.lacking} {effect}" if plan.lacking else ""
             met = f"{plan.meeting_requirement} of {plan.trajectories}"
             self.stdout.write(f"needs:    {plan.requirement.label}: {met} have it{unscored}")
 

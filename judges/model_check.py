@@ -1,0 +1,50 @@
+"""One short call of a model with the settings of a judge, before the judge is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from asgiref.sync import async_to_sync
+
+from annotation.records import Problem
+from annotation.workflow import Incomplete
+from judges import defining
+from judges.llm import Generation, NotConfigured, Patience
+from judges.llm.probing import Capability, check
+from judges.llm.transport import NO_KEY
+from judges.ready_judges import load_endpoint
+from judges.scorer import REGISTRY, parameters_from
+
+MOST_SECONDS = 30.0  # that a page or the API waits for a model
+WITHOUT_KEY = "Here its key is the word none. If only workers have the key, use define_judge --check where they run."
+
+
+def require_answer(person: Any, *, most_seconds: float = MOST_SECONDS, **given: Any) -> list[Capability]:
+    """Ask the model of a definition once, and return what it supports; nothing for a scorer that asks no model.
+
+    ``given`` as for `defining.define`, whose errors it raises before the call. Raises Incomplete if the endpoint is not
+    configured or gives no usable answer.
+    """
+    columns = defining.validate(person, **given)
+    if not REGISTRY[columns["scorer"]].asks:
+        return []
+    generation = parameters_from(Generation, columns["generation"])
+    patience = Patience(timeout=min(columns["timeout"], most_seconds))
+    try:
+        endpoint = load_endpoint(columns["endpoint"])
+        found = async_to_sync(check)(endpoint, columns["model"], generation, patience)
+    except NotConfigured as reason:
+        raise Incomplete([Problem("endpoint_unusable", str(reason), "endpoint")]) from reason
+    if not found[0].supported:
+        hint = f" {WITHOUT_KEY}" if endpoint.key == NO_KEY else ""
+        message = f"The model gives no usable answer: {found[0].detail}{hint}"
+        raise Incomplete([Problem("model_no_answer", message, "model")])
+    return found
+
+
+def describe(found: Sequence[Capability]) -> list[str]:
+    """Return a line for each capability: that the model answers, and whatever it does not support."""
+    return [
+        f"{one.name}: {one.detail or 'yes'}" for number, one in enumerate(found) if number == 0 or not one.supported
+    ]
