@@ -197,6 +197,7 @@ def process_pairs(found: ProcessAgreement) -> Table:
         Column("Second", of="second"),
         Column("Steps", "count", "Steps of the trajectories that both labelled.", "steps"),
         *OF_STEPS,
+        Column("Cohen kappa", "coefficient", "Agreement beyond chance of these two annotators.", "kappa"),
     )
     return tabulate("process-pairs", "Process labels by pairs of annotators", columns, found.pairs)
 

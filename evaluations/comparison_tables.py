@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from annotation.form_fields import VERDICT_NAMES
 from annotation.records import Verdict
+from evaluations import process_tables
 from evaluations.cases import Rules
 from evaluations.comparison import Attempts, Average, Comparison, Difference, Label2, Row, Standing, Versus
 from evaluations.comparison.judges import Judging
@@ -64,6 +65,7 @@ def tables(comparison: Comparison) -> list[Table]:
         confusion(comparison),
         *(breakdown(comparison, shown) for shown in BREAKDOWNS),
         key_points(comparison),
+        *process_tables.tables(comparison),
         calibration(comparison),
         costs(comparison),
         flips(comparison),

@@ -18,7 +18,15 @@ import numpy as np
 
 from annotation.formats.documents import FormatError
 from annotation.formats.external.multimodal_mind2web.reading import read_rows
-from evaluations.statistics import Confusion, Measure, krippendorff_alpha, raw_agreement, wilson, with_interval
+from evaluations.statistics import (
+    Confusion,
+    krippendorff_alpha,
+    pearson,
+    raw_agreement,
+    spearman,
+    wilson,
+    with_interval,
+)
 from evaluations.statistics.tally import Tally
 
 VERIFIERS = ("uv_outcome_success", "mm_is_success", "verifier_is_success")
@@ -37,7 +45,6 @@ WORDS = {
     **dict.fromkeys(("incorrect", "false", "0", "disagree", "no", "failure"), False),
     **dict.fromkeys(("", "none", "nan"), None),
 }
-FEW = 3  # pairs that a correlation needs
 
 
 class UnusableTable(Exception):
@@ -189,27 +196,13 @@ def _scores_of_annotators(runs: Sequence[Run]) -> list[tuple[float, float]]:
 
 
 def _correlate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    first, second = (np.array(side, float) for side in zip(*pairs, strict=True)) if pairs else (np.empty(0),) * 2
-    difference = float(np.abs(first - second).mean()) if pairs else None
+    first, second = [one for one, _ in pairs], [other for _, other in pairs]
+    difference = float(np.abs(np.subtract(first, second)).mean()) if pairs else None
     return {
-        "pearson": _pearson(first, second).as_json(),
-        "spearman": _pearson(_rank(first), _rank(second)).as_json(),
+        "pearson": pearson(first, second).as_json(),
+        "spearman": spearman(first, second).as_json(),
         "mean_absolute_difference": difference,
     }
-
-
-def _pearson(first: Any, second: Any) -> Measure:
-    if len(first) < FEW:
-        return Measure.missing(f"fewer than {FEW} pairs", len(first))
-    if np.ptp(first) == 0 or np.ptp(second) == 0:
-        return Measure.missing("all scores of one side are equal", len(first))
-    return Measure(float(np.corrcoef(first, second)[0, 1]), len(first))
-
-
-def _rank(values: Any) -> Any:
-    """Return ranks from 1; equal values share the mean of their ranks."""
-    _, which, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[which]
 
 
 def _informed(runs: Sequence[Run]) -> dict[str, Any]:

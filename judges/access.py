@@ -27,7 +27,18 @@ def _harmless_scorers() -> set[str]:
 
 def match_disclosing() -> Q:
     """Return a filter for judgments that may quote a task's expectations: those of scorers not known as harmless."""
-    return ~Q(judge__scorer__in=_harmless_scorers())
+    found = ~Q(judge__scorer__in=_harmless_scorers())
+    for kind in REGISTRY.values():
+        for name, value in kind.disclosing:
+            found |= Q(**{"judge__scorer": kind.name, f"judge__parameters__{name}": value})
+    return found
+
+
+def _discloses(judge: Judge) -> bool:
+    if judge.scorer not in _harmless_scorers():
+        return True
+    kind = REGISTRY.get(judge.scorer)
+    return kind is not None and any(judge.parameters.get(name) == value for name, value in kind.disclosing)
 
 
 def find_judges(person: Any) -> QuerySet[Judge]:
@@ -121,7 +132,7 @@ def find_run_judgments(person: Any, run: JudgeRun) -> QuerySet[Judgment]:
 
 def must_hide(person: Any, judge: Judge, submission: Submission) -> bool:
     """Return True if the judge's judgments of the submission must be hidden from the person."""
-    return judge.scorer not in _harmless_scorers() and _is_deciding_in(person, submission.benchmark)
+    return _discloses(judge) and _is_deciding_in(person, submission.benchmark)
 
 
 def find_judgment(person: Any, pk: int) -> Judgment:

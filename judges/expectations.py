@@ -40,6 +40,7 @@ ENDINGS = (".yaml", ".yml", ".json")
 MOST_TASKS = 20_000
 MOST_HINTS = 100  # looking for the nearest task id takes some milliseconds
 ENTRY_KEYS = ("task_id", "rubric")
+REQUIREMENTS = "rubrics"  # the key of weighted requirements in the list of Odysseys
 
 Kind = Expectation.Kind
 _PARSERS: dict[Kind, Callable[[str], Any]] = {Kind.NETWORK_CHECKS: checks.parse, Kind.RUBRIC: written.parse}
@@ -317,6 +318,11 @@ def _read_member(package: Package, name: str) -> FileEntry:
 
 def _read_rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
     text = decode_text(data, printable(name))
+    if name.lower().endswith(".json") and len(text) > LONGEST:  # more than YAML may have
+        entries = parse_json(data, printable(name))
+        for number, each in enumerate(entries if isinstance(entries, list) else [entries]):
+            yield _build_entry(each, f"{printable(name)}: [{number}]")
+        return
     if name.lower().endswith((".jsonl", ".ndjson")):
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
@@ -332,6 +338,8 @@ def _read_rubrics(data: bytes, name: str) -> Iterator[FileEntry]:
 
 
 def _build_entry(given: Any, where: str) -> FileEntry:
+    if isinstance(given, dict) and REQUIREMENTS in given and "rubric" not in given:
+        return _build_entry_of_requirements(given, where)
     unknown = [key for key in given if key not in ENTRY_KEYS] if isinstance(given, dict) else []
     if not isinstance(given, dict) or unknown or not isinstance(given.get("task_id"), str):
         hint = did_you_mean(unknown[0], ENTRY_KEYS) if unknown else ""
@@ -342,6 +350,21 @@ def _build_entry(given: Any, where: str) -> FileEntry:
     if not isinstance(rubric, str | dict | list) or not rubric:
         raise FormatError(Problem("entry_invalid", f"{where}: {given['task_id']} has no rubric.", where))
     return FileEntry(given["task_id"], rubric if isinstance(rubric, str) else task_files.written(rubric), where)
+
+
+def _build_entry_of_requirements(given: dict[str, Any], where: str) -> FileEntry:
+    """Return the entry of a task in the list of Odysseys, which has further keys of the task."""
+    task_id, requirements = given.get("task_id"), given[REQUIREMENTS]
+    if not isinstance(task_id, str) or not isinstance(requirements, dict) or not requirements:
+        says = (
+            f"{where}: an entry with {REQUIREMENTS} must have a task_id (text), and in {REQUIREMENTS} an object with "
+        )
+        says += "one requirement for each name, such as R1."
+        raise FormatError(Problem("entry_invalid", says, where))
+    try:
+        return FileEntry(task_id, written.write_from_requirements(requirements), where)
+    except ValueError as wrong:
+        raise FormatError(Problem("entry_invalid", f"{where}: {printable(task_id)}, {wrong}.", where)) from None
 
 
 def _refuse_repeated(entries: list[FileEntry], name: str) -> list[FileEntry]:

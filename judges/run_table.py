@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from statistics import fmean
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 
 from annotation import clock
-from annotation.models import Trajectory
+from annotation.models import Step, Trajectory
 from annotation.records import Verdict
 from judges.models import JudgeRun, Judgment, ModelCall, RunItem
 
+CLOSE = 1e-9  # tolerance of a perfect score: a sum of tenths is rarely exact
 GRACE = timedelta(seconds=15)  # time that a worker may need to start after it was called
 
 WAITING = Q(done_at__isnull=True, failed_at__isnull=True)
@@ -66,6 +68,43 @@ class RunSums:
     unscored: int
     failed: int
     cost: Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunScores:
+    """The scores of a run, as Odysseys reports them, over the ``judgments`` with a score of 0 to 1.
+
+    Unscored judgments do not count.
+
+    ``average`` is the mean score and ``perfect`` the share of judgments with the score 1, both 0 to 100. ``efficiency``
+    is the mean of score (0 to 100) divided by steps, over judgments of trajectories with steps; None without any.
+    """
+
+    judgments: int
+    average: float
+    perfect: float
+    efficiency: float | None
+
+
+def load_scores(run: JudgeRun) -> RunScores | None:
+    """Return the figures; None without a score, for scores outside 0 to 1, and for copies that attack a judge."""
+    if run.robustness is not None:
+        return None
+    judged = Judgment.objects.filter(item__run=run, verdict__isnull=False).values_list("trajectory", "score")
+    scored = [(trajectory, score) for trajectory, score in judged if score is not None]
+    scores = [score for _, score in scored]
+    if not scores or not all(0 <= score <= 1 for score in scores):
+        return None
+    of_run = Step.objects.filter(trajectory__in=RunItem.objects.filter(run=run).values("trajectory"))
+    steps = dict(of_run.order_by().values_list("trajectory").annotate(Count("pk")))
+    ratios = [100 * score / steps[trajectory] for trajectory, score in scored if steps.get(trajectory)]
+    perfect = sum(score >= 1 - CLOSE for score in scores)
+    return RunScores(
+        judgments=len(scores),
+        average=100 * fmean(scores),
+        perfect=100 * perfect / len(scores),
+        efficiency=fmean(ratios) if ratios else None,
+    )
 
 
 def filter_trajectories(run: JudgeRun, q: str = "", show: str = "") -> QuerySet[Any, Any]:

@@ -192,7 +192,8 @@ class Kind:
     allow for a second call after each answer in another form. ``requires`` takes the parameters, too.
 
     A judgment that ``discloses_expectations`` of its task is hidden from people who still have to judge that task
-    blind. That is the default: only a kind that never quotes a check or a rubric may state False.
+    blind. That is the default: only a kind that never quotes a check or a rubric may state False. One that quotes them
+    with some values of its parameters has these in ``disclosing``, as pairs of name and value.
 
     ``read_details`` arranges `Score.details` for the template ``judges/details/<name>.html``; it must accept any JSON.
     A kind that ``predicts_actions`` judges its own model, not an agent, and has pages of predictions. Adjudicators can
@@ -217,6 +218,7 @@ class Kind:
     accepts_any_form: Callable[[Any], bool] = lambda parameters: False
     requires: Callable[[Any], Requirement | None] = lambda parameters: None
     discloses_expectations: bool = True
+    disclosing: tuple[tuple[str, str], ...] = ()
     read_details: Callable[[Mapping[str, Any]], Any] | None = None
     predicts_actions: bool = False
     shown_as_evidence: bool = False

@@ -16,6 +16,7 @@ from judges.models import Expectation
 from judges.scorer import NO_PROMPTS, REGISTRY, Expected, Score, Subject
 from judges.scorers.network_trace.judge import NAME as NETWORK
 from judges.scorers.rubric.judge import NAME as RUBRIC
+from judges.scorers.verifier.outcome import NAME as VERIFIER
 from judges.working.subjects import load_subject
 
 CHECKS = Expectation.Kind.NETWORK_CHECKS.value
@@ -36,12 +37,19 @@ def try_checks(trajectory: Trajectory, text: str) -> Score:
     return run_checks(_replace_expectation(load_subject(trajectory), CHECKS, text))
 
 
-def forecast_rubric(task: Task, text: str, trajectory: Trajectory | None) -> list[tuple[str, int]]:
-    """Return the calls of a rubric judgment with default parameters; without a trajectory, for one without steps."""
-    kind = REGISTRY[RUBRIC]
+def forecast_rubric(task: Task, text: str, trajectory: Trajectory | None) -> dict[str, list[tuple[str, int]]]:
+    """Return the calls of a judgment by the rubric, by scorer, with default parameters.
+
+    Without a trajectory, the calls are those for one without steps: none in a rubric verifier, which is left out.
+    """
     bare = TrajectoryRecord("", task.external_id, task.text, None, V2.name, ())
     subject = Subject(bare) if trajectory is None else load_subject(trajectory)
-    return kind.calls(kind.parameters(), _replace_expectation(subject, Expectation.Kind.RUBRIC.value, text))
+    subject = _replace_expectation(subject, Expectation.Kind.RUBRIC.value, text)
+    chosen = {RUBRIC: {}} if trajectory is None else {RUBRIC: {}, VERIFIER: {"criteria": "written"}}
+    return {
+        name: REGISTRY[name].calls(REGISTRY[name].parameters(**parameters), subject)
+        for name, parameters in chosen.items()
+    }
 
 
 def _replace_expectation(subject: Subject, kind: str, text: str) -> Subject:

@@ -13,7 +13,16 @@ from evaluations.agreement.people import MOST_PAIRS
 from evaluations.agreement.results import ProcessAgreement, ProcessPair
 from evaluations.cases import Case, Process
 from evaluations.naming import natural
-from evaluations.statistics import Measure, Tally, krippendorff_alpha, raw_agreement, wilson, with_interval
+from evaluations.statistics import (
+    Measure,
+    Tally,
+    clusters_of,
+    kappa_with_interval,
+    krippendorff_alpha,
+    raw_agreement,
+    wilson,
+    with_interval,
+)
 
 CODES = {label: number for number, label in enumerate(CATEGORIES)}
 
@@ -81,5 +90,13 @@ def _pairs(asked: Sequence[tuple[str, Process]]) -> list[ProcessPair]:
         for pair in combinations(sorted(_names(process), key=natural), 2):
             shared.setdefault(pair, []).extend(_items(task_id, process, pair))
     most = sorted(shared, key=lambda pair: (-len(shared[pair]), natural(pair[0]), natural(pair[1])))
-    measured = [(pair, _measure(shared[pair], FEWER_RESAMPLES)) for pair in most[:MOST_PAIRS]]
-    return [ProcessPair(*pair, raw.n, raw, alpha) for pair, (raw, alpha) in measured]
+    measured = [(pair, *_measure(shared[pair], FEWER_RESAMPLES), _kappa(shared[pair])) for pair in most[:MOST_PAIRS]]
+    return [ProcessPair(*pair, raw.n, raw, alpha, kappa) for pair, raw, alpha, kappa in measured]
+
+
+def _kappa(items: Sequence[Item]) -> Measure:
+    kinds = len(CATEGORIES)
+    cells = [(item.task_id, kinds * item.labels[0] + item.labels[1]) for item in items if len(item.labels) == 2]
+    clusters = clusters_of(cells, kinds**2)
+    table = clusters.sum(axis=0).reshape(kinds, kinds)
+    return kappa_with_interval(table, clusters, resamples=FEWER_RESAMPLES, seed=SEED)

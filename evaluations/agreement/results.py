@@ -169,6 +169,7 @@ class ProcessPair:
     steps: int
     raw_agreement: Measure
     alpha: Measure
+    kappa: Annotated[Measure, "Cohen's."]
 
 
 @dataclass(frozen=True, slots=True)

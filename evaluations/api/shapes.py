@@ -16,7 +16,17 @@ from annotation.records import Verdict
 from evaluations.agreement.results import Agreement, Group, Pair, ProcessAgreement
 from evaluations.comparison.attempts import ATTEMPTS, Attempts
 from evaluations.comparison.judges import Judges, Judging
-from evaluations.comparison.results import CELLS, STATUS_NOT_STATED, Average, Comparison, Costs, Row, Standing, Versus
+from evaluations.comparison.results import (
+    CELLS,
+    STATUS_NOT_STATED,
+    Average,
+    Comparison,
+    Costs,
+    ProcessComparison,
+    Row,
+    Standing,
+    Versus,
+)
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
 from evaluations.statistics import Measure, Spread
 
@@ -219,6 +229,9 @@ ComparisonSerializer = serializer_of(
         "groups": serializers.DictField(child=GroupRowSerializer(many=True)),
         "differences": DifferenceSerializer(many=True),
         "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of the judge."),
+        "process": _nested(ProcessComparison)(
+            required=False, help_text="Missing without process scores or labels of people."
+        ),
     },
     without={"averages"},
 )

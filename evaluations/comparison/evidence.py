@@ -26,6 +26,7 @@ from judges.models import Judge, Judgment
 
 AT_ONCE = 10_000  # judgments in one query: databases limit the parameters
 DECIDED: dict[str | None, bool] = {Finding.MET.value: True, Finding.UNMET.value: False}
+Findings = dict[int | None, dict[str, bool]]  # the result of `findings`
 NONE_SHARED = "people and the judge have decided no key point that both know"
 
 
@@ -36,7 +37,7 @@ def cited_steps(judgments: Collection[int]) -> dict[int, int]:
     or else the first step named as proof of a key point.
     """
     found: dict[int, int] = {}
-    for pk, steps, points in _evidence(judgments, "evidence__steps", "evidence__key_points"):
+    for pk, steps, points in load_evidence(judgments, "evidence__steps", "evidence__key_points"):
         relevant = _most_relevant(steps or ())
         step = _first_named(points or ()) if relevant is None else relevant
         if step is not None:
@@ -44,7 +45,8 @@ def cited_steps(judgments: Collection[int]) -> dict[int, int]:
     return found
 
 
-def _evidence(judgments: Collection[int], *columns: str) -> Iterator[tuple[Any, ...]]:
+def load_evidence(judgments: Collection[int], *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the primary key of each judgment with these columns, or keys of its evidence."""
     wanted = list(judgments)
     for start in range(0, len(wanted), AT_ONCE):
         rows = Judgment.objects.filter(pk__in=wanted[start : start + AT_ONCE]).order_by()
@@ -63,20 +65,21 @@ def _first_named(points: Sequence[Mapping[str, Any]]) -> int | None:
 # --- key points ------------------------------------------------------------------------------------------------------
 
 
-def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
+def key_points(cases: Sequence[Case], said: Mapping[Key, Judged], people: Findings | None = None) -> KeyPoints:
     """Compare the key points that both people and the judge call met or unmet, on cases with a final verdict.
 
     The finding of people is that of the adjudication, or else the one that all labels share. Key points match if their
-    texts are equal ignoring white space and case; key points that the judge invented are left out.
+    texts are equal ignoring white space and case; key points that the judge invented are left out. ``people`` is the
+    result of `findings`, if the caller has it already.
     """
     told = {
         found.judgment: case
         for case in cases
-        if _is_reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
+        if is_reviewed(case) and (found := said.get(case.key)) is not None and found.judgment is not None
     }
-    people = findings(cases) if told else {}
+    people = findings(cases) if people is None and told else people or {}
     found_of: list[tuple[str, int]] = []
-    for judgment, points in _evidence([pk for pk in told if pk is not None], "evidence__key_points"):
+    for judgment, points in load_evidence([pk for pk in told if pk is not None], "evidence__key_points"):
         case = told[judgment]
         by_text = people.get(case.trajectory, {})
         decided = _decided(points or ()).items()
@@ -84,10 +87,10 @@ def key_points(cases: Sequence[Case], said: Mapping[Key, Judged]) -> KeyPoints:
     return _tabulated(found_of)
 
 
-def findings(cases: Sequence[Case]) -> dict[int | None, dict[str, bool]]:
+def findings(cases: Sequence[Case]) -> Findings:
     """Return whether each accepted key point is met, by trajectory and `plain` text; undecided ones are left out."""
-    labels = {case.trajectory: len(case.labels) for case in cases if _is_reviewed(case)}
-    submissions = {case.submission for case in cases if _is_reviewed(case)}
+    labels = {case.trajectory: len(case.labels) for case in cases if is_reviewed(case)}
+    submissions = {case.submission for case in cases if is_reviewed(case)}
     found: dict[int | None, dict[str, bool]] = {trajectory: {} for trajectory in labels}
     for trajectory, text, finding, number in _shared_by_labels(submissions):
         if number == labels.get(trajectory):
@@ -104,7 +107,7 @@ def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _is_reviewed(case: Case) -> bool:
+def is_reviewed(case: Case) -> bool:
     """Return False for a case only linked to a trajectory: findings of a review in progress must stay hidden."""
     return case.state is not None and case.final is not None
 

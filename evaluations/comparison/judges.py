@@ -9,8 +9,9 @@ from typing import Annotated, Any
 from evaluations.cases import Case, Rules
 from evaluations.comparison import breakdowns
 from evaluations.comparison.attempts import ATTEMPTS, Attempts, attempts
-from evaluations.comparison.evidence import count_decided_after_evidence, key_points
+from evaluations.comparison.evidence import count_decided_after_evidence, findings, key_points
 from evaluations.comparison.judgments import find_judgments
+from evaluations.comparison.process import compare_process
 from evaluations.comparison.results import Comparison, Difference, Judged, Key, KeyPoints, Label2, Row, Standing, Versus
 from evaluations.comparison.rows import (
     ALL_AGENTS,
@@ -54,6 +55,7 @@ def compare(
     rows = [each for agent in sorted(agents, key=natural) for each in build_rows(agent, agents[agent])]
     clusters = by_task(pairs, lambda _: ALL_AGENTS) if several_agents(cases) else {}
     groups = breakdowns.groups(pairs) if details else {}
+    people = findings(cases) if details and said else {}
     none = KeyPoints(Measure.missing(NOT_ASKED), Measure.missing(NOT_ASKED), ((0, 0), (0, 0)))
     return Comparison(
         scope=scope,
@@ -68,11 +70,12 @@ def compare(
         groups={name: _apply_rules(found, rules) for name, found in groups.items()},
         flips=breakdowns.flips(said, cases),
         costs=breakdowns.costs(said.values()),
-        key_points=key_points(cases, said) if details else none,
+        key_points=key_points(cases, said, people) if details else none,
         calibration=breakdowns.calibration(pairs, said) if details else [],
         differences=breakdowns.differences(pairs, said) if details else [],
         decided_after_network_evidence=count_decided_after_evidence(judge, cases, said),
         status_not_stated=sum(case.final is not None and _is_without_status(said.get(case.key)) for case in cases),
+        process=compare_process(judge, cases, said, people) if details else None,
     )
 
 

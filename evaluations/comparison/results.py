@@ -160,6 +160,40 @@ class KeyPoints:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreAgreement:
+    """The judge's scores and people's process scores of the same trajectories; intervals draw tasks."""
+
+    pearson: Measure
+    spearman: Measure
+    difference: Annotated[Measure, "Mean absolute difference of both scores, which are 0 to 1."]
+
+    @property
+    def n(self) -> int:
+        return self.pearson.n
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessComparison:
+    """A judge against people on the way to the outcome: steps, the first failure, and process scores.
+
+    A step is a fault for people if its final label is wrong or side effect; an unnecessary step is none. It is a fault
+    for the judge if it is the first failure, violates a critical point or has a penalty. Only rubric verifiers state
+    these steps.
+    """
+
+    trajectories: Annotated[int, "Trajectories with final process labels and a judgment that states faults."]
+    step_agreement: Annotated[Measure, "How often both say the same of a step with a final label."]
+    step_kappa: Annotated[Measure, "Cohen's, for fault or no fault."]
+    step_table: Annotated[tuple[tuple[int, int], ...], "Rows: no fault and fault by people; columns: by the judge."]
+    failure_agreement: Annotated[Measure, "How often both say the same of whether a trajectory has a failure."]
+    failure_kappa: Annotated[Measure, "Cohen's, for failure or none."]
+    same_first: Annotated[Measure, "If both name a first failure: how often it is the same step."]
+    near_first: Annotated[Measure, "If both name a first failure: how often it is at most one step away."]
+    by_key_points: Annotated[ScoreAgreement, "People's score: the share of decided key points that are met."]
+    by_steps: Annotated[ScoreAgreement, "People's score: the share of steps with a final label that are no fault."]
+
+
+@dataclass(frozen=True, slots=True)
 class Bin:
     """Cases with a judge's score from ``low`` to ``high``: the mean score, and how often people say success."""
 
@@ -232,11 +266,13 @@ class Comparison:
         ),
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
+    process: Annotated[ProcessComparison | None, "Missing without process scores or labels of people."] = None
 
     def as_json(self) -> dict[str, Any]:
         rules = self.rules
+        hidden = () if self.process is not None else ("process",)
         return {
-            **fields_to_json(self, without=("rows", "overall", "averages", "groups")),
+            **fields_to_json(self, without=("rows", "overall", "averages", "groups", *hidden)),
             "rows": [each.as_json("agent", rules) for each in self.rows],
             "overall": [each.as_json("agent", rules) for each in self.overall],
             "average": _averages(self.averages, rules),

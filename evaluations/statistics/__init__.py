@@ -23,6 +23,7 @@ from evaluations.statistics.comparing import (
     ranking_by_task,
 )
 from evaluations.statistics.competence import Competence, dawid_skene, mace
+from evaluations.statistics.correlation import pearson, spearman
 from evaluations.statistics.intervals import (
     Sample,
     bootstrap,

@@ -64,6 +64,8 @@ def test_pairs_have_their_own_figures_and_a_label_alone_is_compared_with_nothing
         ("A1", "A3", 2, 0.5),
         ("A2", "A3", 2, 0.5),
     ]
+    # A3 marks nothing: one of two steps is the same, as expected by chance, 1 * 1/2.
+    assert [pair.kappa.value for pair in found.pairs] == [1, 0, 0]
     assert (found.trajectories, found.steps, found.labels["right"]) == (2, 2, 4)
 
 

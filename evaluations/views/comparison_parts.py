@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evaluations import charts, comparison_tables
+from evaluations import charts, comparison_tables, process_tables
 from evaluations.charts.drawing import Chart
 from evaluations.comparison import Comparison, Label2, Row
 from evaluations.comparison.judges import Judging
@@ -71,6 +71,8 @@ def _parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[P
         if found.groups.get(shown.group):
             yield _breakdown(found, shown, rule)
     yield Part("key-points-met", "Key points", _key_points(found), [comparison_tables.key_points(found)])
+    if process := process_tables.tables(found):
+        yield Part("process", "Process", tables=process)
     yield _calibration(found)
     yield Part("steadiness", "Repetitions", tables=[comparison_tables.flips(found)])
     yield Part("price", "Cost", tables=[comparison_tables.costs(found)])

@@ -20,7 +20,7 @@ from annotation.api_tokens import Scope
 from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
-from judges import access, defining, planning, predictions, robustness, runs, trace
+from judges import access, defining, planning, predictions, robustness, run_table, runs, trace
 from judges.models import Judge, JudgeRun, Judgment
 from judges.planning import MOST_REPETITIONS, MOST_SEED, Plan
 
@@ -138,12 +138,27 @@ class RunSerializer(serializers.ModelSerializer):
         read_only_fields = fields
 
 
+class RunScoresSerializer(NumbersSerializer):
+    """Scores of a run: ``average`` and share of ``perfect`` ones from 0 to 100, over ``judgments`` with a score.
+
+    ``efficiency`` is the mean of score (0 to 100) divided by steps, null if no trajectory has steps.
+    """
+
+    shown = run_table.RunScores
+
+
 class RunDetailSerializer(RunSerializer):
     standing = serializers.SerializerMethodField()
+    scores = serializers.SerializerMethodField()
 
     class Meta(RunSerializer.Meta):
-        fields = [*RunSerializer.Meta.fields, "standing"]
+        fields = [*RunSerializer.Meta.fields, "standing", "scores"]
         read_only_fields = fields
+
+    @extend_schema_field(RunScoresSerializer(allow_null=True))
+    def get_scores(self, run: JudgeRun) -> Any:
+        found = run_table.load_scores(run)
+        return None if found is None else RunScoresSerializer(found).data
 
     @extend_schema_field(StandingSerializer)
     def get_standing(self, run: JudgeRun) -> Any:

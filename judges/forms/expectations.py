@@ -46,7 +46,8 @@ class ExpectationsFileForm(forms.Form):
         label="File",
         validators=[partial(check_size, limit=LARGEST_FILE, hint="Use a command: import_checks, import_rubrics.")],
         help_text="A zip with one file for each task, named by its id (.yaml, .yml, .json), or one YAML or JSON Lines "
-        "file of entries with task_id and what is expected: its checks, or its rubric.",
+        "file of entries with task_id and what is expected: its checks, or its rubric. For rubrics also the "
+        "task list of Odysseys (JSON).",
     )
     dry_run = forms.BooleanField(label="Check without importing", required=False)
 

@@ -182,7 +182,9 @@ def test_the_preview_says_in_words_what_is_checked(people: People, task: Task) -
 def test_the_preview_draws_the_rubric_and_says_what_it_costs(people: People, task: Task) -> None:
     said = text(send(people["mira"], "preview-expectation", task.pk, "rubric", htmx=True, text=RUBRIC))
     assert "3 claims" in said
-    assert re.search(r"\d+ calls", said)
+    assert re.search(
+        r"\d+ calls[^,]* by rubric, \d+ calls[^,]* by rubric-verifier for a trajectory", " ".join(said.split())
+    )
     assert said.count("critical</span>") == 1
     assert "sequential</span>" in said
     assert "Rounding is fine." in said
@@ -351,3 +353,20 @@ def test_the_plan_of_a_judge_without_a_model_costs_nothing_and_says_what_it_need
     assert "none: it asks no model" in about
     assert "<dt>Price</dt>" not in about
     assert "How the model is asked" not in about
+
+
+def test_the_preview_shows_weights_and_conditions_and_counts_the_call_for_each_condition(
+    people: People, task: Task
+) -> None:
+    heavy = "    weight: 2.5\n    condition: Several lamps are offered.\n    steps: last\n"
+    plain = RUBRIC.replace("    critical: true\n", "    steps: last\n")
+    calls = []
+    for given in (plain, RUBRIC.replace("    critical: true\n", heavy)):
+        said = " ".join(
+            text(send(people["mira"], "preview-expectation", task.pk, "rubric", htmx=True, text=given)).split()
+        )
+        calls.append([int(number) for number in re.findall(r"(\d+) calls", said)])
+    assert "weight 2.5</span>" in said
+    assert '<span class="dim">If:</span> Several lamps are offered.' in said
+    assert calls[1][0] == calls[0][0] + 2  # two of three votes on the condition
+    assert calls[1][1] == calls[0][1]  # a rubric verifier grades the condition with the criterion

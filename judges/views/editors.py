@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Length
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -21,6 +21,7 @@ from judges.models import Judge
 from judges.scorers.network_trace.values import KINDS
 from judges.scorers.rubric.details import flatten
 from judges.scorers.rubric.judge import NAME as RUBRIC
+from judges.scorers.verifier.outcome import NAME as VERIFIER
 from judges.views import check_texts
 from judges.views.check_texts import list_events
 from judges.views.evidence import format_verdict, read_details
@@ -90,7 +91,8 @@ def _find_judges(person: Any, kind: Kind) -> list[Judge]:
     """Return the judges that can be tried with a rubric: a test run asks the judge's model."""
     if kind is not Kind.RUBRIC:
         return []
-    return list(access.find_judges(person).filter(scorer=RUBRIC).order_by("name", "-version")[:20])
+    by_rubric = Q(scorer=RUBRIC) | Q(scorer=VERIFIER, parameters__criteria="written")
+    return list(access.find_judges(person).filter(by_rubric).order_by("name", "-version")[:20])
 
 
 def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, Any]:
@@ -110,10 +112,13 @@ def build_preview(person: Any, kind: Kind, text: str, task: Task) -> dict[str, A
 
 
 def _forecast_cost(person: Any, task: Task, text: str) -> dict[str, Any]:
-    """Count the calls of one judgment, by the judge's own forecast with its default parameters."""
+    """Count the calls of one judgment of each scorer, by its own forecast with its default parameters."""
     example = access.find_task_trajectories(person, task).first()
-    calls = trying.forecast_rubric(task, text, example)
-    return {"calls": len(calls), "pictures": sum(number for _, number in calls), "example": example}
+    forecasts = [
+        (scorer, len(calls), sum(number for _, number in calls))
+        for scorer, calls in trying.forecast_rubric(task, text, example).items()
+    ]
+    return {"forecasts": forecasts, "example": example}
 
 
 # --- keys that a text may contain -------------------------------------------------------------------------------------
@@ -174,6 +179,8 @@ NODES: tuple[Explained, ...] = (
     ("steps", "for a claim about steps or screenshots: all (default), last, last 3, 4, 3-7, [0, 2]; counted from 0"),
     ("note", "what counts and what does not, for the model"),
     ("key_point", "the key point that it settles: its text, or its number, counted from 1"),
+    ("weight", "how often a claim counts, above 0; default 1; in a rubric verifier its points"),
+    ("condition", "when a claim applies; if that is not so, it counts neither for nor against"),
     ("id", "your own name; default: the place, such as 2.1"),
 )
 KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {

@@ -151,6 +151,7 @@ def judge_run(request: Request, pk: int) -> HttpResponse:
         "rows": run_table.build_rows(found, [group["trajectory"] for group in shown]),
         "repetitions": robustness.name_repetitions(found),
         "flips": run_table.count_flips(found) if found.repetitions > 1 else 0,
+        "scores": run_table.load_scores(found),
         "budget": BudgetForm(),
         "withheld": access.must_hide(request.user, found.judge, found.submission),
     }

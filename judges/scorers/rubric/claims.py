@@ -13,7 +13,7 @@ from judges.scorers import framing
 from judges.scorers.one_call import group_by_picture
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.questions import TRIALS, ClaimEvidence
-from judges.scorers.rubric.tree import Checked, VerificationNode
+from judges.scorers.rubric.tree import NOT_APPLICABLE, PASSED, Checked, VerificationNode, find_blocking
 from judges.scorers.rubric.written import MOST_SOURCES, Node, Rubric
 from judges.scorers.together import run_together
 
@@ -40,6 +40,7 @@ class Checking:
         for node in nodes:
             if node.about is not None:
                 made = self.evaluator.add_leaf(node.id, node.text, parent, node.critical)
+                made.weight = node.weight
             else:
                 add = self.evaluator.add_sequential if node.strategy == "sequential" else self.evaluator.add_parallel
                 made = add(node.id, node.text, parent, node.critical)
@@ -65,11 +66,28 @@ class Checking:
         if isinstance(against, str):
             self._fail_unsupported(node, against)
             return
+        if node.condition and not await self._is_applicable(node, against):
+            return
+        await self._verify(node.text, self.nodes[node.id], against, node.note)
+
+    async def _is_applicable(self, node: Node, against: Any) -> bool:
+        """Ask whether the claim's condition is met, unless the claim is skipped anyway; mark the claim if it is not."""
+        made = self.nodes[node.id]
+        if find_blocking(self.evaluator.root, made):
+            return True
+        condition = VerificationNode(f"{node.id} condition", node.condition)
+        await self._verify(f"This condition is met: {node.condition}", condition, against)
+        if condition.status == PASSED:
+            return True
+        made.checked, made.status = condition.checked, NOT_APPLICABLE
+        return False
+
+    async def _verify(self, claim: str, node: VerificationNode, against: Any, note: str = "") -> None:
         await self.evaluator.verify(
-            claim=node.text,
-            node=self.nodes[node.id],
+            claim=claim,
+            node=node,
             sources=against,
-            additional_instruction=node.note or None,
+            additional_instruction=note or None,
             majority_vote=self.votes > 1,
             num_trials=self.votes,
         )
@@ -136,9 +154,13 @@ OFTEN = 3  # assumed runs of each check of a script: most are in a loop over the
 
 
 def forecast_rubric(rubric: Rubric, subject: Subject, votes: int, max_images: int) -> list[tuple[str, int]]:
-    """Return the calls if every claim is asked about and the first votes agree."""
+    """Return the calls if every condition is met, every claim is asked about and the first votes agree."""
     needed = votes // 2 + 1
-    return [call for claim in rubric.claims() for call in _forecast_node(claim, subject, max_images) * needed]
+    return [
+        call
+        for claim in rubric.claims()
+        for call in _forecast_node(claim, subject, max_images) * (needed * (2 if claim.condition else 1))
+    ]
 
 
 def _forecast_node(claim: Node, subject: Subject, max_images: int) -> list[tuple[str, int]]:

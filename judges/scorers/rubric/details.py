@@ -99,6 +99,8 @@ class TreeRow:
     reasoning: str
     votes: Annotated[list[VoteRow], 20]
     error: Annotated[str, 2000]
+    weight: float | None
+    condition: Annotated[str, 2000]
     depth: int
     group: bool = False
     inner: int = 0

@@ -425,7 +425,9 @@ def _find_open(nodes: Iterable[VerificationNode], broken: set[str]) -> set[str]:
 
 def _copy(node: VerificationNode, values: Mapping[str, tuple[float, str]]) -> VerificationNode:
     """Return a copy of the tree with these scores and statuses at its leaves; nodes added later have their own."""
-    copy = VerificationNode(id=node.id, desc=node.desc, critical=node.critical, strategy=node.strategy)
+    copy = VerificationNode(
+        id=node.id, desc=node.desc, critical=node.critical, strategy=node.strategy, weight=node.weight
+    )
     copy.score, copy.status = values.get(node.id, (node.score, node.status))
     copy.children = [_copy(child, values) for child in node.children]
     return copy

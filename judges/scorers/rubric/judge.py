@@ -34,12 +34,13 @@ from judges.scorers.rubric.folders import open_folder
 from judges.scorers.rubric.outcome import RubricOutcome
 from judges.scorers.rubric.pdf import PdfReader
 from judges.scorers.rubric.process import ScriptPatience, ScriptUnanswered, get_script_semaphore, run_script
-from judges.scorers.rubric.tree import AggregationStrategy
-from judges.scorers.rubric.written import Rubric, parse
+from judges.scorers.rubric.tree import NOT_APPLICABLE, AggregationStrategy
+from judges.scorers.rubric.written import Node, Rubric, parse
 from judges.scorers.suspicion import add_suspicions
 
 NAME = "rubric"  # of the scorer
 EXPECTATION = "rubric"
+NONE_APPLIES = "The condition of no claim is met, so the rubric does not apply."
 MOST_PICTURES = 100
 PAGES_AT_ONCE, CALLS_AT_ONCE = 5, 16  # of one trajectory: each page of a call may have megabytes of images
 NOTHING = {
@@ -162,6 +163,8 @@ class RubricScorer:
         needed = self.parameters.pass_score if stated is None else stated
         low, high = found.between_with_pages if self.parameters.missing_pages == "unscored" else found.between
         passed, might = outcome.reaches(low, needed), outcome.reaches(high, needed)
+        if passed == might and not found.applies:
+            return Score(None, unscored=NONE_APPLIES, details=found.details)
         notes, nodes = found.notes | {"pass_score": needed, "score": found.score}, found.map_nodes()
         return Score(
             verdict=None if passed != might else Verdict.SUCCESS if passed else Verdict.FAILURE,
@@ -193,20 +196,26 @@ def find_rubric(subject: Subject) -> Rubric | None:
         raise CallFailed(f"Version {expected.version} of the task's rubric cannot be read: {error}") from None
 
 
+def find_key_point(claim: Node, known: tuple[str, ...]) -> str:
+    """Return the text of the key point that a claim names; "" without one, or for a number without a key point."""
+    point = claim.key_point
+    if isinstance(point, str):
+        return point
+    return known[point - 1] if 1 <= point <= len(known) else ""
+
+
 def collect_evidence(
     rubric: Rubric, nodes: Mapping[str, Mapping[str, Any]], known: tuple[str, ...]
 ) -> tuple[KeyPointEvidence, ...]:
-    """Return the findings of the claims that name a key point; a claim that was not checked, or broke, is unclear.
+    """Return the findings of the claims that name a key point; a claim that was not checked, or broke, is unclear, and
+    one that does not apply has no finding.
 
     ``known`` are the key points of the task; a number without a key point is left out.
     """
-    found = {"passed": Finding.MET, "failed": Finding.UNMET}
+    found = {"passed": Finding.MET, "failed": Finding.UNMET, NOT_APPLICABLE: None}
     evidence = []
     for claim in rubric.claims():
-        point = claim.key_point
-        if isinstance(point, int):
-            point = known[point - 1] if 1 <= point <= len(known) else ""
-        if point:
+        if point := find_key_point(claim, known):
             node = nodes.get(claim.id, {})
             finding = Finding.UNCLEAR if node.get("error") else found.get(str(node.get("status")), Finding.UNCLEAR)
             steps = tuple(node.get("steps", ())) if finding is Finding.MET else ()

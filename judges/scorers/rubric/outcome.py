@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from annotation.formats.printable import counted
 from judges.scorer import Expected
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.process import GARBAGE, Script, ScriptFailed
+from judges.scorers.rubric.tree import NOT_APPLICABLE
 
 CLOSE = 1e-9  # tolerance of two scores: a mean of tenths is rarely exact
 SHOWN = 5  # faults, pages or claims that a sentence names
@@ -35,6 +37,10 @@ class RubricOutcome:
         found["missing_pages"] = [page[:2_000] for page in self.missing_pages[:50]]
         return found | ({"unconfined": list(self.unconfined)} if self.unconfined else {})
 
+    @property
+    def applies(self) -> bool:
+        return self.details["tree"]["status"] != NOT_APPLICABLE
+
     def map_nodes(self) -> dict[str, Mapping[str, Any]]:
         return {str(node.get("id")): node for node in _walk(self.details["tree"])}
 
@@ -49,9 +55,12 @@ class RubricOutcome:
 
     def explain_score(self) -> str:
         """Return the score, and the claims that do not hold, each with its reasoning."""
-        leaves = [node for node in self.map_nodes().values() if not node.get("children")]
+        found = [node for node in self.map_nodes().values() if not node.get("children")]
+        leaves = [node for node in found if node.get("status") != NOT_APPLICABLE]
         held = [node for node in leaves if node.get("status") == "passed"]
         lines = [f"Score {self.score:.3g}: {len(held)} of {len(leaves)} claims hold."]
+        if without := len(found) - len(leaves):
+            lines[0] += f" Not counted, since the condition is not met: {counted(without, 'claim')}."
         for node in [node for node in leaves if node.get("status") == "failed"][:SHOWN]:
             why = str(node.get("reasoning") or node.get("error") or "").strip()
             lines.append(f"Not supported: {node.get('desc', '')}{f' ({why[:500]})' if why else ''}")
@@ -62,8 +71,12 @@ def reaches(score: float, needed: float) -> bool:
     return score >= needed - CLOSE
 
 
+def describe_written(expected: Expected) -> dict[str, Any]:
+    return {"kind": "written", "name": "rubric", "version": expected.version, "digest": expected.digest}
+
+
 def read_evaluator(evaluator: Evaluator, expected: Expected) -> RubricOutcome:
-    source = {"kind": "written", "name": "rubric", "version": expected.version, "digest": expected.digest}
+    source = describe_written(expected)
     details = evaluator.details()
     return RubricOutcome(
         score=evaluator.score(),

@@ -1,7 +1,7 @@
 """The tree of a rubric: nodes, the aggregation of scores, and the prerequisites of a check.
 
-The rules are those of Mind2Web-2, measured on its engine: there are no weights, a critical child is a gate, and a
-sequential node stops at its first child that is not complete.
+The rules are those of Mind2Web-2, measured on its engine: a critical child is a gate, and a sequential node stops at
+its first child that is not complete. Weights and claims that do not apply are additions for written rubrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED = "initialized", "passed", "failed", "partial", "skipped"
-STATUSES = (INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED)
+NOT_APPLICABLE = "does not apply"
+STATUSES = (INITIALIZED, PASSED, FAILED, PARTIAL, SKIPPED, NOT_APPLICABLE)
 LEAF_STATUSES = (INITIALIZED, PASSED, FAILED, SKIPPED)
 BLOCKING = frozenset({FAILED, SKIPPED})
 LONGEST_TEXT = 20_000  # characters of one text in `details`; longer ones are cut
@@ -58,7 +59,7 @@ class VerificationNode:
 
     ``score`` is 0 to 1 and must agree with ``status`` when the node is created: 1 if passed, strictly between if
     partial, 0 if failed or skipped; ValueError otherwise. Later assignments are not checked, because scripts assign
-    one after the other.
+    one after the other. ``weight`` is the node's share in the mean of its parent.
     """
 
     id: str
@@ -69,6 +70,7 @@ class VerificationNode:
     strategy: AggregationStrategy = AggregationStrategy.PARALLEL
     children: list[VerificationNode] = field(default_factory=list)
     checked: Checked | None = field(default=None, repr=False)
+    weight: float = field(default=1, repr=False)
 
     def __post_init__(self) -> None:
         self.strategy = AggregationStrategy(self.strategy)
@@ -93,6 +95,11 @@ class VerificationNode:
     def error(self) -> str:
         """Return why the node counts as failed although no reply said so; "" otherwise."""
         return self.checked.error if self.checked else ""
+
+    @property
+    def applies(self) -> bool:
+        """Return False for a leaf whose condition is not met, and for a group with such leaves alone."""
+        return any(child.applies for child in self.children) if self.children else self.status != NOT_APPLICABLE
 
     def add_node(self, child: VerificationNode) -> None:
         """Add a node below this one; raise ValueError for a child that is not critical below a critical node."""
@@ -125,9 +132,9 @@ class VerificationNode:
 
         A leaf has its own score. Otherwise, after the children: in a sequential node every child after the first
         one below 1 becomes 0 and skipped (nodes below it keep their values). Then 0 if any critical child is below
-        1; else the mean over the children that are not critical; 1 if there are none. With ``mutate=False`` nothing
-        is written and sequential nodes skip nothing, so the number can be higher: it is only for comparison with the
-        published engine.
+        1; else the weighted mean over the children that are not critical; 1 if there are none. Children that do not
+        apply take no part; without any other the score is 0. With ``mutate=False`` nothing is written and sequential
+        nodes skip nothing, so the number can be higher: it is only for comparison with the published engine.
         """
         if not self.children:
             return self.score
@@ -141,12 +148,16 @@ class VerificationNode:
         return _combine_scores(self.children, scores)
 
     def _skip_after_failure(self, scores: Sequence[float]) -> list[float]:
-        first = next((at for at, score in enumerate(scores) if score < 1.0), len(scores))
+        pairs = enumerate(zip(self.children, scores, strict=True))
+        first = next((at for at, (child, score) in pairs if child.applies and score < 1.0), len(scores))
         for child in self.children[first + 1 :]:
-            child.skip()
+            if child.applies:
+                child.skip()
         return [child.score for child in self.children]
 
     def _find_status(self) -> str:
+        if not self.applies:
+            return NOT_APPLICABLE
         if self.score >= 1.0:
             return PASSED
         if self.score > 0.0:
@@ -170,6 +181,7 @@ class VerificationNode:
     def details(self) -> dict[str, Any]:
         """Return the tree with the check of each node, every text cut to `LONGEST_TEXT` characters."""
         shown = self._format(limit_text(self.desc), [child.details() for child in self.children])
+        shown |= {"weight": self.weight} if self.weight != 1 else {}
         if self.checked is None:
             return shown
         return shown | {name: _limit(value) for name, value in asdict(self.checked).items()}
@@ -197,10 +209,11 @@ def _agree(status: str, score: float) -> bool:
 
 def _combine_scores(children: Sequence[VerificationNode], scores: Sequence[float]) -> float:
     """Return the parent's score from its children's; critical ones are a gate and take no part in the mean."""
-    if any(child.critical and score < 1.0 for child, score in zip(children, scores, strict=True)):
+    applying = [(child, score) for child, score in zip(children, scores, strict=True) if child.applies]
+    if not applying or any(child.critical and score < 1.0 for child, score in applying):
         return 0.0
-    counted = [score for child, score in zip(children, scores, strict=True) if not child.critical]
-    return sum(counted) / len(counted) if counted else 1.0
+    counted = [(float(child.weight), score) for child, score in applying if not child.critical]
+    return sum(weight * score for weight, score in counted) / sum(weight for weight, _ in counted) if counted else 1.0
 
 
 def find_path(root: VerificationNode, node: VerificationNode) -> list[VerificationNode]:

@@ -7,6 +7,9 @@ nodes:
     critical: true
     steps: 3-7
     key_point: Sorted by lowest price
+  - claim: The cheaper of the two colours was chosen.
+    weight: 2               # optional: counts twice
+    condition: The lamp is offered in several colours.
   - group: The lamp that was chosen
     strategy: sequential    # a child is judged only when the one before it holds
     children:
@@ -31,7 +34,8 @@ from annotation.formats.yaml_text import Place, YamlDocument, parse_yaml, writte
 from judges.scorers.document_reader import DocumentReader
 
 LONGEST_CLAIM = 2_000  # characters
-LONGEST_NOTE = 2_000
+LONGEST_NOTE = LONGEST_CONDITION = 2_000
+LARGEST_WEIGHT = 1_000
 LONGEST_KEY_POINT = 1_000
 LONGEST_URL = 2_000
 MOST_NODES = 200
@@ -43,7 +47,8 @@ Strategy = Literal["parallel", "sequential"]
 
 RUBRIC_KEYS = ("pass_score", "strategy", "about", "nodes")
 GROUP_KEYS = ("id", "group", "critical", "strategy", "about", "children")
-CLAIM_KEYS = ("id", "claim", "critical", "about", "sources", "steps", "note", "key_point")
+OF_CRITERIA = ("weight", "condition")
+CLAIM_KEYS = ("id", "claim", "critical", "about", "sources", "steps", "note", "key_point", *OF_CRITERIA)
 ID = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,59}")
 URL = re.compile(r"https?://[^\s/]\S*", re.IGNORECASE)
 RANGE = re.compile(r"(\d{1,5})\s*(?:-|–|\.\.|to)\s*(\d{1,5})")
@@ -108,7 +113,8 @@ class Node:
     """A claim, which has ``about`` and no children, or a group, which has children and no ``about``.
 
     For a claim about pages, ``sources`` () means all addresses that the answer cites. A ``critical`` claim that is not
-    true makes its parent 0. ``key_point`` is a key point's text, its number from 1, or "".
+    true makes its parent 0. ``key_point`` is a key point's text, its number from 1, or "". A claim counts ``weight``
+    times in the mean of its parent, and not at all if its ``condition`` is not met; a group has the weight 1.
     """
 
     id: str
@@ -121,6 +127,8 @@ class Node:
     steps: Steps = ALL
     note: str = ""
     key_point: str | int = ""
+    weight: int | float = 1
+    condition: str = ""
 
     def walk(self) -> Iterator[Node]:
         yield self
@@ -147,6 +155,8 @@ class Node:
             "chosen_steps": str(self.steps) if self.about in ("steps", "screenshots") else "",
             "note": self.note,
             "key_point": str(self.key_point),
+            "weight": self.weight,
+            "condition": self.condition,
         }
 
 
@@ -226,7 +236,7 @@ class _RubricReader(DocumentReader):
         self, place: Place, value: Any, path: tuple[int, ...], about: About | None, parent_critical: bool
     ) -> Node | None:
         group = isinstance(value, dict) and ("group" in value or ("children" in value and "claim" not in value))
-        given = self._read_keys(place, value, GROUP_KEYS if group else CLAIM_KEYS)
+        given = self._read_keys(place, value, (*GROUP_KEYS, *OF_CRITERIA) if group else CLAIM_KEYS)
         if given is None:
             return None
         if "claim" in given and group:
@@ -238,6 +248,9 @@ class _RubricReader(DocumentReader):
             self.refuse((*place, "critical"), "critical", "everything below a critical group must be critical")
         about = self._read_about(place, given, about)
         if group:
+            for name in [name for name in OF_CRITERIA if name in given]:
+                says = f"{name} is for a claim; move it to the claims of this group"
+                self.refuse((*place, name), f"{name}_of_group", says)
             text = self._read_field(place, given, "group", LONGEST_CLAIM, required=True)
             children = self._read_nodes((*place, "children"), given.get("children"), path, about, critical=critical)
             return Node(identity, text, critical, self._read_strategy(place, given), children)
@@ -267,6 +280,8 @@ class _RubricReader(DocumentReader):
             steps=steps or ALL,
             note=self._read_field(place, given, "note", LONGEST_NOTE),
             key_point=self._read_key_point(place, given),
+            weight=self._read_weight((*place, "weight"), given.get("weight")),
+            condition=self._read_field(place, given, "condition", LONGEST_CONDITION),
         )
 
     # --- Single values ---
@@ -301,6 +316,15 @@ class _RubricReader(DocumentReader):
             says = "key_point must be a key point's text, or its number, counted from 1"
             self.refuse((*place, "key_point"), "key_point", says)
         return value
+
+    def _read_weight(self, place: Place, value: Any) -> int | float:
+        if value is None:
+            return 1
+        if _is_weight(value):
+            return cast("int | float", value)
+        says = f"weight must be a number above 0 and at most {LARGEST_WEIGHT:,}; a claim without it has the weight 1"
+        self.refuse(place, "weight", says)
+        return 1
 
     def _read_id(self, place: Place, given: Mapping[str, Any]) -> str:
         value = given.get("id")
@@ -343,6 +367,7 @@ class _RubricReader(DocumentReader):
         return tuple(map(str, listed))
 
 
+MET_ONCE = "At one or more of the steps, this requirement is met: "
 HEAD = """\
 # A first draft from the key points of the task: one critical claim for each, over all screenshots.
 # Make it sharper before you use it: narrow the steps, say what counts as proof in a note, put claims that
@@ -361,6 +386,44 @@ def write_from_key_points(task_text: str, key_points: tuple[str, ...] | list[str
     rubric = {"pass_score": 1.0, "about": "screenshots", "nodes": nodes or [whole]}
     first = printable(" ".join(_cut(task_text, 300).split()), 300)
     return f"# The task: {first}\n{HEAD}{written(rubric)}"
+
+
+def write_from_requirements(requirements: Mapping[str, Any]) -> str:
+    """Return a rubric as YAML for `parse` from the weighted requirements of a task in the list of Odysseys.
+
+    ``requirements`` maps names to objects with requirement, verification (optional) and weight. One step that meets a
+    requirement is enough, as published. Raises ValueError, which says what is wrong with which requirement.
+    """
+    nodes = [_read_requirement(name, given) for name, given in requirements.items()]
+    return written({"pass_score": 1.0, "about": "screenshots", "nodes": nodes})
+
+
+def _read_requirement(name: str, given: Any) -> dict[str, Any]:
+    def refuse(says: str) -> ValueError:
+        return ValueError(f"{printable(name, 60)}: {says}")
+
+    if not isinstance(given, dict):
+        raise refuse(f"must be an object with requirement, verification and weight, not {kind_of(given)}")
+    node: dict[str, Any] = {"id": name} if ID.fullmatch(name) and name != "root" else {}
+    limits = {"requirement": ("claim", LONGEST_CLAIM - len(MET_ONCE)), "verification": ("note", LONGEST_NOTE)}
+    for key, (field, longest) in limits.items():
+        value = given.get(key)
+        if key == "verification" and value in (None, ""):
+            continue
+        if not isinstance(value, str):
+            raise refuse(f"{key} must be a text, not {kind_of(value)}")
+        if not value.strip():
+            raise refuse(f"{key} is empty; it must be a text")
+        if len(value) > longest:
+            raise refuse(f"{key} has {len(value):,} characters; the limit is {longest:,}")
+        node[field] = value.strip()
+    if not _is_weight(given.get("weight")):
+        raise refuse(f"weight must be a number above 0 and at most {LARGEST_WEIGHT:,}")
+    return node | {"claim": MET_ONCE + node["claim"], "weight": given["weight"]}
+
+
+def _is_weight(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= LARGEST_WEIGHT
 
 
 def _cut(text: str, longest: int) -> str:

@@ -17,7 +17,7 @@ class Result:
     """
 
     earned: dict[int, float]
-    possible: int
+    possible: int | float
     penalty: float
     score: float | None
     verdict: Verdict

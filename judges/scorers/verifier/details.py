@@ -32,7 +32,7 @@ class ShownCriterion:
     text: str
     description: str
     condition: str
-    max_points: int | None
+    max_points: float | None
     earned: float | None
     state: Annotated[str, 40]
     steps: tuple[int, ...]
@@ -62,7 +62,7 @@ class VerifierDetails:
     reasons: tuple[str, ...]
     score: float | None
     earned: float | None
-    possible: int | None
+    possible: float | None
     penalty: float | None
     criteria: Annotated[list[ShownCriterion], MOST_CRITERIA]
     penalties: Annotated[list[ShownFinding], MOST_PENALTIES]

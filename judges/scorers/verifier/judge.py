@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from judges.llm import Asker, Prompt, Reply
-from judges.scorer import Kind, ParameterError, Prompts, Score, Subject, register
+from judges.llm import Asker, CallFailed, Prompt, Reply
+from judges.scorer import Kind, ParameterError, Prompts, Requirement, Score, Subject, register
 from judges.scorers import framing
+from judges.scorers.rubric.judge import EXPECTATION, NOTHING, find_key_point, find_rubric
+from judges.scorers.rubric.outcome import describe_written
 from judges.scorers.suspicion import add_suspicions
 from judges.scorers.together import run_together
 from judges.scorers.verifier import replies, selection
@@ -32,6 +34,7 @@ from judges.scorers.verifier.outcome import NAME, build_score
 from judges.scorers.verifier.prompting import PromptBuilder
 
 MOST_PICTURES = 100
+NO_RUBRIC = NOTHING["written"]
 T = TypeVar("T")
 
 
@@ -44,11 +47,13 @@ class VerifierParameters:
             "verdict. cheap: one call for all of it; with more than 12 criteria, set max_tokens of the model to 8192."
         },
     )
-    criteria: Literal["model", "people"] = field(
+    criteria: Literal["model", "people", "written"] = field(
         default="model",
         metadata={
             "help": "model: written by the model from the task alone. people: the task's key points, if there are any, "
-            f"with {POINTS_OF_A_KEY_POINT} points each."
+            f"with {POINTS_OF_A_KEY_POINT} points each. written: the claims of the task's rubric, each with its weight "
+            "as points, its condition and its note; groups, critical, steps, sources and pass_score have no effect, "
+            "and a task without a rubric is unscored."
         },
     )
     max_criteria: int = field(
@@ -104,7 +109,9 @@ class VerifierScorer:
 
     async def _collect_criteria(self, subject: Subject, model: Asker, notes: dict[str, Any]) -> tuple[Criterion, ...]:
         if given := find_given(self.parameters, subject):
-            notes["criteria_from"] = "people"
+            notes["criteria_from"] = self.parameters.criteria
+            if self.parameters.criteria == "written":
+                notes["rubric"] = describe_written(subject.expectations[EXPECTATION])
             return given
         notes["criteria_from"] = "model"
         if self.parameters.criteria == "people":
@@ -253,11 +260,18 @@ def _require_enough(looks: Sequence[Look], notes: dict[str, Any]) -> None:
 
 
 def find_given(parameters: VerifierParameters, subject: Subject) -> tuple[Criterion, ...]:
-    """Return the key points of people as criteria, if they are wanted; () without any."""
-    if parameters.criteria != "people":
-        return ()
+    """Return the key points of people, or the claims of the rubric, as criteria, if they are wanted; () without any.
+
+    Raises CallFailed for a rubric that is no longer readable.
+    """
+    if parameters.criteria == "people":
+        return tuple(
+            Criterion(number, text, POINTS_OF_A_KEY_POINT) for number, text in enumerate(subject.key_points, start=1)
+        )
+    rubric = find_rubric(subject) if parameters.criteria == "written" else None
     return tuple(
-        Criterion(number, text, POINTS_OF_A_KEY_POINT) for number, text in enumerate(subject.key_points, start=1)
+        Criterion(number, one.text, one.weight, one.note, one.condition, find_key_point(one, subject.key_points))
+        for number, one in enumerate(rubric.claims() if rubric else (), start=1)
     )
 
 
@@ -265,9 +279,11 @@ def find_obstacle(parameters: VerifierParameters, subject: Subject) -> str:
     """Return why a subject cannot be judged, "" if it can."""
     if not subject.record.steps:
         return framing.NO_STEPS
-    if (given := len(find_given(parameters, subject))) > MOST_CRITERIA:
-        return f"The task has {given} key points: this judge grades at most {MOST_CRITERIA} criteria."
-    return ""
+    given, is_written = len(find_given(parameters, subject)), parameters.criteria == "written"
+    if given > MOST_CRITERIA:
+        what = f"The task's rubric has {given} claims" if is_written else f"The task has {given} key points"
+        return f"{what}: this judge grades at most {MOST_CRITERIA} criteria."
+    return NO_RUBRIC if is_written and not given else ""
 
 
 def forecast(parameters: VerifierParameters, subject: Subject) -> list[tuple[str, int]]:
@@ -276,7 +292,10 @@ def forecast(parameters: VerifierParameters, subject: Subject) -> list[tuple[str
     Both modes: one for the criteria unless they are given, and M/4, rounded up, for relevance. Mode full: N from the
     actions, N with screenshots if there are any, and one for the verdict. Mode cheap: one.
     """
-    if find_obstacle(parameters, subject):
+    try:
+        if find_obstacle(parameters, subject):
+            return []
+    except CallFailed:
         return []
     shots, own = selection.list_shots(subject), len(subject.input_images)
     given = len(find_given(parameters, subject))
@@ -305,6 +324,11 @@ def estimate_reply(parameters: VerifierParameters, subject: Subject, stage: str)
     return sizes[stage]
 
 
+def require_rubric(parameters: VerifierParameters) -> Requirement | None:
+    is_met = lambda subject: EXPECTATION in subject.expectations  # noqa: E731
+    return Requirement("a rubric", is_met) if parameters.criteria == "written" else None
+
+
 KIND = register(
     Kind(
         name=NAME,
@@ -320,7 +344,9 @@ KIND = register(
         calls=forecast,
         stages_with_actions=("actions", "images", "verdict", "together"),
         reply_tokens=estimate_reply,
+        requires=require_rubric,
         discloses_expectations=False,
+        disclosing=(("criteria", "written"),),
         read_details=read_details,
     )
 )

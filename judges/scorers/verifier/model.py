@@ -42,13 +42,18 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """``number`` counts from 1; ``max_points`` is 1 to 10; without a ``condition`` it always applies."""
+    """``number`` counts from 1; without a ``condition`` it always applies.
+
+    ``max_points`` is 1 to 10 if the model writes the criterion, and the weight of a claim of a rubric. ``key_point`` is
+    the text of the key point that such a claim settles, "" for none.
+    """
 
     number: int
     text: str
-    max_points: int
+    max_points: int | float
     description: str = ""
     condition: str = ""
+    key_point: str = ""
 
 
 @dataclass(frozen=True, slots=True)

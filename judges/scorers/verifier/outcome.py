@@ -50,13 +50,14 @@ def _list_steps(looks: Sequence[Look], shown: set[int]) -> Iterator[StepEvidence
 def _judge_criterion(one: Passes, result: Result, findings: Findings) -> KeyPointEvidence:
     """Return met for all points unless blocked, unclear if not graded, and no finding if it does not apply."""
     reason, number = one.decisive.reason, one.criterion.number
+    text = one.criterion.key_point or one.criterion.text
     blocked = any(blocker.number == number for blocker in findings.blockers)
     if not one.applies:
-        return KeyPointEvidence(one.criterion.text, None, (), reason)
+        return KeyPointEvidence(text, None, (), reason)
     if number not in result.earned:
-        return KeyPointEvidence(one.criterion.text, Finding.UNCLEAR, (), reason)
+        return KeyPointEvidence(text, Finding.UNCLEAR, (), reason)
     met = result.earned[number] == one.criterion.max_points and not blocked
-    return KeyPointEvidence(one.criterion.text, Finding.MET if met else Finding.UNMET, (), reason)
+    return KeyPointEvidence(text, Finding.MET if met else Finding.UNMET, (), reason)
 
 
 def explain(result: Result, findings: Findings) -> str:
@@ -67,7 +68,7 @@ def explain(result: Result, findings: Findings) -> str:
         penalty = f" - {result.penalty:g} in penalties" if result.penalty else ""
         lines.append(
             f"Process score {result.score:.2f}: ({sum(result.earned.values()):g} earned{penalty}) "
-            f"of {result.possible} points."
+            f"of {result.possible:g} points."
         )
     return "\n".join(line for line in lines if line)
 
@@ -111,7 +112,7 @@ def describe(passes: Sequence[Passes], findings: Findings, result: Result, looks
 def _describe_criterion(one: Passes, result: Result, blocked: dict[int, Any]) -> dict[str, Any]:
     criterion = one.criterion
     return {
-        **asdict(criterion),
+        **{name: value for name, value in asdict(criterion).items() if name != "key_point" or value},
         "state": _name_state(one, result, blocked),
         "earned": result.earned.get(criterion.number),
         "from_actions": _describe_grade(one.actions),

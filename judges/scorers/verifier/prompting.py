@@ -72,7 +72,7 @@ def format_criteria(criteria: Iterable[Criterion]) -> list[str]:
         lines.append(framing.format_field(name, one.text, framing.POINT))
         for part, text in (("description", one.description), ("condition", one.condition)):
             lines += [framing.format_field(f"{name} {part}", text, framing.POINT)] if text else []
-        lines.append(f"{name} most points: {one.max_points}")
+        lines.append(f"{name} most points: {one.max_points:g}")
     return lines
 
 

@@ -224,7 +224,7 @@ def _read_step(value: Any, steps: int) -> int | None:
     return step if step is not None and 0 <= step < steps else None
 
 
-def _is_within(value: Any, low: int, high: int) -> bool:
+def _is_within(value: Any, low: float, high: float) -> bool:
     return bool(low <= value <= high)
 
 
