@@ -7,7 +7,7 @@ import uuid
 
 from celery import shared_task
 
-from judges.working import leases, worker
+from judges.working import batches, leases, worker
 
 SLICE = 600.0  # seconds; then the job is queued again, so that a worker can stop and other jobs can run
 STOPS = (signal.SIGTERM, signal.SIGQUIT)  # Celery sends these to a job when its worker must quit
@@ -24,14 +24,14 @@ def work_on(run_pk: int) -> None:
 def resume_runs() -> None:
     """Queue jobs for runs that have work but no worker: a queued message can be lost, a database row cannot."""
     leases.finish_settled_runs()
-    for run_pk in leases.claim_idle_runs():
+    for run_pk in [*leases.claim_idle_runs(), *batches.claim_due_runs()]:
         work_on.delay(run_pk)
 
 
-def call_workers(run_pk: int, items: int) -> None:
+def call_workers(run_pk: int, items: int, service: str = "") -> None:
     """Queue one job for each worker that ``items`` items need; a job without work ends immediately.
 
     Raises the broker's error at the first job that cannot be queued.
     """
-    for _ in range(leases.count_workers_for(items)):
+    for _ in range(leases.count_workers_for(items, service)):
         work_on.delay(run_pk)

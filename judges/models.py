@@ -15,7 +15,8 @@ from annotation.models import Agent, Submission, Task, Trajectory
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest
 from annotation.records import Verdict
-from judges.prices import Price, find_price
+from judges.model_batches import ModelBatch, Service
+from judges.model_terms import ModelTerms  # noqa: F401 - one of these models
 from judges.scorer import REGISTRY, Kind
 
 VERDICTS = [(v.value, v.name.lower().replace("_", " ")) for v in Verdict]
@@ -184,65 +185,6 @@ class Judge(models.Model):
         return self.name if self.version == 1 else f"{self.name}@{self.version}"
 
 
-class ModelTerms(models.Model):
-    """Prices and rate limits of a model; edited by maintainers of the instance.
-
-    Prices are in US dollars per million tokens; ``cached_price`` null: same as other input. If all are null, the
-    ``shipped`` price applies, or they are unknown. Past calls keep their cost. Limits of all workers, null: no limit.
-    """
-
-    endpoint = models.CharField(max_length=40, default="default")
-    model = models.CharField(max_length=200)
-    input_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    cached_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    output_price = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
-    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
-    tokens_per_minute = models.PositiveIntegerField(null=True, blank=True)
-    changed_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
-    )
-    changed_at = models.DateTimeField(auto_now=True)
-    shipped: Price | None = None
-
-    class Meta:
-        ordering = ["endpoint", "model"]
-        verbose_name_plural = "model terms"
-        constraints = [
-            models.UniqueConstraint(fields=["endpoint", "model"], name="model_terms_once"),
-            models.CheckConstraint(
-                condition=~Q(input_price__lt=0) & ~Q(cached_price__lt=0) & ~Q(output_price__lt=0),
-                name="model_prices_not_negative",
-            ),
-            models.CheckConstraint(
-                condition=~Q(requests_per_minute=0) & ~Q(tokens_per_minute=0), name="model_limits_positive"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.model} at {self.endpoint}"
-
-    @property
-    def has_prices(self) -> bool:
-        return self.input_price is not None and self.output_price is not None
-
-    @property
-    def source(self) -> str:
-        """Return where the prices come from, "" if they are unknown."""
-        shipped = self.shipped and f"shipped table, checked {self.shipped.checked}"
-        return (shipped or "set by a maintainer") if self.has_prices else ""
-
-    @classmethod
-    def of(cls, judge: Judge) -> ModelTerms | None:
-        """Return the terms of a judge's model, with the shipped price if none is set; do not save them."""
-        known = cls(endpoint=judge.endpoint, model=judge.model)
-        known = cls.objects.filter(endpoint=known.endpoint, model=known.model).first() or known
-        if known.input_price is None and known.cached_price is None and known.output_price is None:
-            known.shipped = find_price(settings.JUDGE_ENDPOINTS.get(judge.endpoint, ""), judge.model)
-            if price := known.shipped:
-                known.input_price, known.cached_price, known.output_price = price.input, price.cached, price.output
-        return known if known.pk or known.shipped else None
-
-
 class JudgeRun(models.Model):
     """A run of one judge over selected trajectories of a submission, ``repetitions`` times each.
 
@@ -250,7 +192,8 @@ class JudgeRun(models.Model):
     and is excluded from results. A ``fresh`` run uses no reply of an earlier run. ``max_cost`` is in US dollars;
     ``estimate`` is the plan (`planning.Plan`). ``stopped`` is the reason if a run waits without being paused.
     ``called_at`` is the time of the last message to workers, whether it arrived or not. ``retried_at`` is the time of
-    the single automatic retry of failed items, when no other item is left.
+    the single automatic retry of failed items, when no other item is left. ``service`` says how the endpoint serves
+    the calls.
 
     ``robustness`` is set for a ``test`` run that attacks the judge (`lab`): the ``version`` of the operators, the
     ``seed``, the names of its ``operators``, and how many trajectories each of them left out, by reason. Repetition 1
@@ -263,6 +206,9 @@ class JudgeRun(models.Model):
     repetitions = models.PositiveIntegerField(default=1)
     test = models.BooleanField(default=False)
     fresh = models.BooleanField(default=False)
+    service = models.CharField(
+        max_length=10, blank=True, choices=Service, default=Service.STANDARD, db_default=Service.STANDARD
+    )
     max_cost = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
     estimate = models.JSONField(default=dict)
     created_by = models.ForeignKey(
@@ -429,7 +375,9 @@ class ModelCall(models.Model):
 
     ``key`` is the SHA-256 of the endpoint and the request body with images by digest, in rows of earlier versions of
     the body alone; ``sample`` distinguishes repetitions of a call. ``request`` and ``reply`` (the raw body) are
-    null if ``hit_of`` names the call that paid for them, and after pruning. A call without a reply has an ``error``.
+    null if ``hit_of`` names the call that paid for them, and after pruning. A call without a reply has an ``error``, or
+    waits in its ``batch`` until that has ended; its ``cost`` is then an estimate. If it failed there, ``reply`` is the
+    line of the result.
     Times in milliseconds, ``cost`` in US dollars. ``number`` counts the calls of an attempt, so that a row can be
     written again after an uncertain commit.
     """
@@ -456,6 +404,9 @@ class ModelCall(models.Model):
     retries = models.PositiveSmallIntegerField(default=0)
     error = models.TextField(blank=True)
     pruned_at = models.DateTimeField(null=True, blank=True)
+    batch = models.ForeignKey(
+        ModelBatch, on_delete=models.SET_NULL, null=True, blank=True, db_index=False, related_name="calls"
+    )
     made_at = models.DateTimeField()
 
     class Meta:
@@ -466,6 +417,8 @@ class ModelCall(models.Model):
             models.Index(F("key"), F("sample"), condition=Q(reply__isnull=False), name="model_call_reply"),
             # Read by runs.load_progress and call_log.sum_cost: the sums of a run, without its requests and replies.
             models.Index(fields=["item", "hit", "cost", "prompt_tokens", "completion_tokens"], name="model_call_paid"),
+            # Read when the results of a batch are stored (batches.store_results).
+            models.Index(F("batch"), condition=Q(batch__isnull=False), name="model_call_batch"),
         ]
 
     def __str__(self) -> str:

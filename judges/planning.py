@@ -14,9 +14,10 @@ from django.db.models import QuerySet
 from annotation.models import Submission, Trajectory
 from annotation.models.states import State, with_state
 from judges.llm.wire import is_reasoning
-from judges.models import Judge, JudgeRun, Judgment, ModelCall
+from judges.models import Judge, JudgeRun, Judgment, ModelCall, Service
 from judges.ready_judges import ReadyJudge, RunRefused, prepare
 from judges.scorer import Prompts, Requirement, Subject
+from judges.working.call_log import SHARES
 from judges.working.subjects import load_subjects
 
 SELECTION = ("state", "level", "task_ids", "limit", "seed", "unjudged")
@@ -27,6 +28,7 @@ CHARACTERS_PER_TOKEN = 4  # of English text
 TOKENS_PER_PICTURE = 1_100  # a screenshot of 1280 x 1600 at high detail
 TOKENS_PER_REPLY = 300  # a paragraph of reasons and a verdict
 TOKENS_PER_THOUGHT = 1_200  # paid tokens that a reasoning model adds to that
+BATCH_TIME = "up to 24 hours for each stage of the judge"
 USUAL_LATENCY = 3.0  # seconds of a call, if none was made yet
 RECENT_RUNS, RECENT_CALLS = 3, 200
 
@@ -159,12 +161,15 @@ def _select_judged(judge: int, submission: Submission) -> Any:
 # --- cost -------------------------------------------------------------------------------------------------------------
 
 
-def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], repetitions: int = 1) -> Plan:
+def plan(
+    judge: Judge, submission: Submission, selection: Mapping[str, Any], repetitions: int = 1, service: str = ""
+) -> Plan:
     """Estimate a run from the scorer's own forecast, as if the cache were empty.
 
     Raises RunRefused if the judge cannot judge, or the selection is not valid.
     """
     ready, chosen = prepare(judge), choose(submission, selection)
+    _require_service(ready, service)
     if isinstance(repetitions, bool) or not isinstance(repetitions, int) or not 1 <= repetitions <= MOST_REPETITIONS:
         raise RunRefused(f"Choose 1 to {MOST_REPETITIONS} repetitions.")
     if len(chosen) * repetitions > MOST_ITEMS:
@@ -175,7 +180,14 @@ def plan(judge: Judge, submission: Submission, selection: Mapping[str, Any], rep
     pks = [trajectory.pk for trajectory in chosen]
     subjects = (subject for _, subject in load_subjects(pks, ready.members))
     items = [(trajectory, number) for number in range(1, repetitions + 1) for trajectory in chosen]
-    return build_plan(ready, submission, items, subjects, times=repetitions)
+    return build_plan(ready, submission, items, subjects, times=repetitions, service=service)
+
+
+def _require_service(ready: ReadyJudge, service: str) -> None:
+    if service not in Service.values:
+        raise RunRefused(f"The service {service!r} does not exist. Known: {', '.join(filter(None, Service.values))}.")
+    if service and not ready.kind.asks:
+        raise RunRefused(f"{ready.judge} asks no model, so it needs no service.")
 
 
 def build_plan(
@@ -185,6 +197,7 @@ def build_plan(
     subjects: Iterable[Subject],
     *,
     times: int = 1,
+    service: str = "",
 ) -> Plan:
     """Estimate a run with these ``items``, in which each of ``subjects`` is judged ``times`` times.
 
@@ -203,13 +216,13 @@ def build_plan(
         pictures=low.pictures,
         prompt_tokens=low.prompt,
         completion_tokens=low.completion,
-        cost=_compute_cost(ready, low),
+        cost=_compute_cost(ready, low, service),
         seconds=_estimate_seconds(judge, low.calls),
         already_judged=len(judged.intersection(pks)),
         calls_high=high.calls,
         prompt_tokens_high=high.prompt,
         completion_tokens_high=high.completion,
-        cost_high=_compute_cost(ready, high),
+        cost_high=_compute_cost(ready, high, service),
         meeting_requirement=met,
         prices=ready.terms.source if ready.terms and ready.kind.asks else "",
     )
@@ -286,14 +299,14 @@ def _measure_longest_form(prompts: Prompts, stage: str) -> int:
     return max(plain, sum(sizes.values()) - plain)
 
 
-def _compute_cost(ready: ReadyJudge, effort: _Effort) -> Decimal | None:
+def _compute_cost(ready: ReadyJudge, effort: _Effort, service: str) -> Decimal | None:
     if not ready.kind.asks:
         return Decimal(0)
     terms = ready.terms
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
     cost = (effort.prompt * terms.input_price + effort.completion * terms.output_price) / 1_000_000
-    return cost.quantize(Decimal("1e-4"))
+    return (cost * SHARES.get(service, 1)).quantize(Decimal("1e-4"))
 
 
 def _estimate_seconds(judge: Judge, calls: int) -> float:

@@ -73,13 +73,14 @@ def start(
     max_cost: Decimal | None = None,
     test: bool = False,
     fresh: bool = False,
+    service: str = "",
 ) -> JudgeRun:
     """Freeze the judge, create the run with its items, append the event; raises RunRefused. `jobs.call_workers` calls
     workers after the commit; if that message is lost, the reconciler calls them."""
-    planned = plan(judge, submission, selection, repetitions)
+    planned = plan(judge, submission, selection, repetitions, service)
     if not planned.chosen:
         raise RunRefused("No trajectories are selected, so there is nothing to judge.")
-    return _start(person, planned, submission, selection, max_cost, test=test, fresh=fresh)
+    return _start(person, planned, submission, selection, max_cost, test=test, fresh=fresh, service=service)
 
 
 def start_attack(
@@ -106,6 +107,7 @@ def _start(
     *,
     test: bool,
     fresh: bool,
+    service: str = "",
     robustness: Mapping[str, Any] | None = None,
 ) -> JudgeRun:
     judge = planned.ready.judge
@@ -125,6 +127,7 @@ def _start(
             repetitions=planned.repetitions,
             test=test,
             fresh=fresh,
+            service=service,
             robustness=robustness,
             max_cost=budget,
             estimate=planned.as_json(),
@@ -144,6 +147,7 @@ def _start(
             "repetitions": counts[1],
             "fresh": fresh,
             "max_cost": _format_amount(budget),
+            **({"service": service} if service else {}),
         }
         record(submission, member, "judge_run_started", **build_payload(run), **asked)
         _call_workers(run, len(planned.items))
@@ -248,7 +252,7 @@ def _require_budget(run: JudgeRun) -> None:
 def _call_workers(run: JudgeRun, items: int) -> None:
     """Call workers after the commit; robust, since without a broker the rows wait and the reconciler calls again."""
     JudgeRun.objects.filter(pk=run.pk).update(called_at=clock.now())
-    transaction.on_commit(lambda: jobs.call_workers(run.pk, items), robust=True)
+    transaction.on_commit(lambda: jobs.call_workers(run.pk, items, run.service), robust=True)
 
 
 def _format_amount(amount: Decimal | None) -> str | None:

@@ -21,7 +21,7 @@ from annotation.models import Submission
 from annotation.models.reviews import VERDICTS
 from annotation.models.states import State
 from judges import access, defining, planning, predictions, robustness, run_table, runs, trace
-from judges.models import Judge, JudgeRun, Judgment
+from judges.models import Judge, JudgeRun, Judgment, Service
 from judges.planning import MOST_REPETITIONS, MOST_SEED, Plan
 
 RUN_STATES = "waiting, running, paused, stopped, cancelled or finished"
@@ -54,6 +54,13 @@ class WantedRunSerializer(serializers.Serializer):
         max_digits=12, decimal_places=4, required=False, allow_null=True, help_text="US dollars."
     )
     fresh = serializers.BooleanField(default=False, help_text="Do not reuse replies of earlier runs.")
+    service = serializers.ChoiceField(
+        choices=Service.choices,
+        default=Service.STANDARD,
+        allow_blank=True,
+        help_text="batch: the endpoint answers within 24 hours for each stage, at half the price. flex: slower calls "
+        "at half the price. Judgments are the same. Default: standard.",
+    )
 
     def judge_asked_for(self) -> Judge:
         try:
@@ -133,7 +140,7 @@ class RunSerializer(serializers.ModelSerializer):
         fields = [
             "id", "judge", "judge_version", "submission", "state", "selection", "repetitions", "fresh", "test",
             "max_cost", "estimate", "created_at", "started_at", "paused_at", "cancelled_at", "finished_at", "stopped",
-            "retried_at", "robustness",
+            "retried_at", "robustness", "service",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -227,7 +234,8 @@ class RunPlan(View):
     def post(self, request: Request, pk: int) -> Response:
         submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
         judge, wanted = _read_wanted_run(request)
-        foreseen = planning.plan(judge, submission, wanted.selection(judge), wanted.validated_data["repetitions"])
+        given = wanted.validated_data
+        foreseen = planning.plan(judge, submission, wanted.selection(judge), given["repetitions"], given["service"])
         return Response(PlanSerializer(foreseen).data)
 
 
@@ -253,7 +261,7 @@ class Runs(Listing):
         """Start a run; 409 with the reason if it cannot start."""
         submission = self.submission()
         judge, wanted = _read_wanted_run(request)
-        terms = {name: wanted.validated_data.get(name) for name in ("repetitions", "max_cost", "fresh")}
+        terms = {name: wanted.validated_data.get(name) for name in ("repetitions", "max_cost", "fresh", "service")}
         made = runs.start(request.user, judge, submission, wanted.selection(judge), **terms)
         return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)
 

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from annotation.models import Submission
 from annotation.models.states import State
 from judges.lab import OPERATORS
-from judges.models import Judge
+from judges.models import Judge, Service
 from judges.planning import MOST_REPETITIONS, MOST_SEED
 from judges.predictions import GROUPS, Prediction, Results
 from judges.scorers.action_selection.metrics import GROUPED
@@ -94,6 +94,11 @@ class RunForm(forms.Form):
         decimal_places=4,
         help_text="The run stops when this amount is spent. Empty: no budget.",
     )
+    service = forms.ChoiceField(
+        required=False,
+        choices=Service.choices,
+        help_text="Batches take up to 24 hours for each stage of a judge. Judgments are the same.",
+    )
     fresh = forms.BooleanField(label="Do not reuse earlier replies of the model", required=False)
 
     def __init__(self, data: Any, judges: QuerySet[Judge], submission: Submission) -> None:
@@ -113,7 +118,7 @@ class RunForm(forms.Form):
         return chosen | ({"unjudged": given["judge"].pk} if given["unjudged"] else {})
 
     def terms(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh")}
+        return {name: self.cleaned_data[name] for name in ("repetitions", "max_cost", "fresh", "service")}
 
 
 class AttackForm(forms.Form):

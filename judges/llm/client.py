@@ -121,7 +121,8 @@ class Client:
     """Client of one model at one endpoint; one for each worker job and event loop.
 
     At most ``patience.concurrency`` calls are in flight, the most urgent first: later stages before earlier ones, then
-    smaller orders, so that trajectories are finished one after another.
+    smaller orders, so that trajectories are finished one after another. ``further`` fields are sent with every request,
+    but change no reply: they are neither in the key of a call nor in its trace.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Client:
         images: Images,
         *,
         maps: Endpoint | None = None,
+        further: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -141,7 +143,7 @@ class Client:
         from judges.llm.transport import Transport  # noqa: PLC0415
 
         self._transport = Transport(endpoint, patience, clock)
-        self._endpoint, self._sleep = endpoint, sleep
+        self._endpoint, self._sleep, self._further = endpoint, sleep, dict(further or {})
         self._form = Form(model, generation)
         self._patience, self._gate, self._images = patience, gate, images
         self.maps = Maps(maps, patience, sleep)
@@ -346,7 +348,7 @@ class Client:
         """
         used = None
         try:
-            came, latency = await self._post(call, turn)
+            came, latency = await self._post(call_log, call, turn)
             if isinstance(came, ReplyBody):
                 used = add_counts(came.usage.prompt, came.usage.completion)
                 await call_log.record(
@@ -359,12 +361,12 @@ class Client:
             turn.leave()
             await self._gate.settle(tokens, used)
 
-    async def _post(self, call: Call, turn: _Slot) -> tuple[ReplyBody | FailedAttempt, int]:
+    async def _post(self, call_log: CallLog, call: Call, turn: _Slot) -> tuple[ReplyBody | FailedAttempt, int]:
         self._in_flight += 1
         self._peak = max(self._peak, self._in_flight)
         began = time.monotonic()
         try:
-            came = await self._transport.post(Encoded(call.request, turn.pictures), turn.unload)
+            came = await self._transport.post(Encoded({**call.request, **self._further}, turn.pictures), turn.unload)
             return came, round((time.monotonic() - began) * 1000)
         finally:
             self._in_flight -= 1

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from PIL import Image
 
 from judges.llm import Endpoint, Generation, GivenImage, Part, Patience, Prompt, Reply, SentImage
+from judges.llm.batch import NO_BATCHES, BatchApi, BatchFailed
 from judges.llm.replies import ReplyBody, build_reply
 from judges.llm.transport import FailedAttempt, Transport
 from judges.llm.wire import LENGTHS, Encoded, Form, build_request
@@ -77,9 +78,10 @@ async def probe(endpoint: Endpoint, model: str, patience: Patience) -> list[Capa
 
     Asks five questions, and again once for each parameter that it refuses. Raises NotConfigured.
     """
-    transport = Transport(endpoint, patience)
+    transport = BatchApi(endpoint, patience)
     try:
-        return await _probe_all(_Probe(transport, Form(model, Generation())), transport)
+        found = await _probe_all(_Probe(transport, Form(model, Generation())), transport)
+        return [*found, await _probe_batches(transport)] if found[0].supported else found
     finally:
         await transport.close()
 
@@ -153,6 +155,14 @@ async def _probe_all(asks: _Probe, transport: Transport) -> list[Capability]:
         *_describe_parameters(form),
         limits,
     ]
+
+
+async def _probe_batches(api: BatchApi) -> Capability:
+    try:
+        await api.check()
+    except BatchFailed as failed:
+        return Capability("batches", False if failed.status in NO_BATCHES else None, str(failed))
+    return Capability("batches", True)
 
 
 async def _probe_image(asks: _Probe) -> Capability:

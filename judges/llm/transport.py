@@ -166,16 +166,19 @@ class Transport:
 
     def _read(self, response: httpx2.Response) -> ReplyBody | FailedAttempt:
         self.headers = response.headers
-        text = self._hide_key(_unpack(response.content))
-        if response.status_code == 200:
+        return self.read(response.status_code, self._hide_key(_unpack(response.content)), response.headers)
+
+    def read(self, status: int, text: str, headers: Mapping[str, str]) -> ReplyBody | FailedAttempt:
+        """Return what an answer says; ``text`` is its body without our key."""
+        if status == 200:
             try:
                 return parse(text)
             except UnreadableReply as problem:
                 return FailedAttempt(self._hide_key(str(problem)), again=True)
         error = _read_error(text)
-        if response.status_code == 400 and error.get("code") in FILTERED:
+        if status == 400 and error.get("code") in FILTERED:
             return parse(json.dumps({"error": error}))
-        return self._build_failure(response.status_code, error, response.headers)
+        return self._build_failure(status, error, headers)
 
     def _build_failure(self, status: int, error: Mapping[str, Any], headers: Mapping[str, str]) -> FailedAttempt:
         said = strip_unstorable(str(error.get("message") or ""))[:500]

@@ -92,6 +92,10 @@ class Fake:
         """Put further rules below those that are there."""
         self._ask("POST", "/control", {"add": list(rules)})
 
+    def batches(self, **settings: Any) -> None:
+        """Set how batches behave (`fake_batches`)."""
+        self._ask("POST", "/control", {"batches": settings})
+
     def holds(self, after: int) -> None:
         """Answer those that wait and so many more calls, then none: a run stands still there until `release`."""
         self.release()
@@ -106,7 +110,10 @@ class Fake:
         self._ask("POST", "/control", {"reset": True})
 
     def counts(self) -> dict[str, Any]:
-        """calls, answered, bytes, in_flight, held, peak, peak_bytes, by_rule, arrivals (seconds), headers, bodies."""
+        """calls, answered, bytes, in_flight, held, peak, peak_bytes, by_rule, arrivals (seconds), headers, bodies.
+
+        Of batches: uploads, batches, sizes, statuses, paid (requests with a reply), polls, waiting.
+        """
         return self._ask("GET", "/control")
 
     def wait(self, **least: int) -> dict[str, Any]:

@@ -18,6 +18,8 @@ A rule is an object with ``match`` (a text that the request holds, or several), 
 * ``fault``: ``drop`` (closes before a byte), ``drop_body`` (closes in the middle of the body), ``slow`` (a byte every
   ``pause`` seconds), ``huge`` (a body of ``size`` bytes), ``gzip`` (a packed body of ``size`` bytes).
 
+``/v1/files`` and ``/v1/batches`` are in `fake_batches`.
+
 Bodies are searched, not parsed: hundreds of requests of half a megabyte cost next to nothing.
 """
 
@@ -34,6 +36,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
+
+from judges.tests.fake_batches import Batches
 
 HEADER_LIMIT = 64 * 1024
 PICTURE = re.compile(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+")
@@ -102,12 +106,14 @@ class Script:
         self.headers: list[dict[str, str]] = []
         self.held = self.in_flight = self.peak = self.held_bytes = self.peak_bytes = 0
         self.changed = asyncio.Event()
+        self.batches = Batches(self)
 
     def change(self, given: dict[str, Any]) -> None:
         if given.get("reset"):
             self.reset()
         self.latency = given.get("latency", self.latency)
         self.record = given.get("record", self.record)
+        self.batches.change(given.get("batches", {}))
         if "rules" in given:
             self.rules = [Rule(one) for one in given["rules"]]
         self.rules += [Rule(one) for one in given.get("add", [])]
@@ -129,6 +135,7 @@ class Script:
             "arrivals": self.arrivals,
             "headers": self.headers,
             "bodies": self.bodies,
+            **self.batches.standing(),
         }
 
     async def wait(self, **least: int) -> None:
@@ -300,6 +307,8 @@ class Connection(asyncio.BufferedProtocol):
             await self.control(request)
         elif request.method == "POST" and request.path == "/v1/chat/completions":
             await self.complete(request)
+        elif request.path.startswith(("/v1/files", "/v1/batches")):
+            await self.script.batches.serve(self, request)
         else:
             self.answer(404, {}, b'{"error": {"message": "There is nothing here."}}')
 

@@ -55,6 +55,7 @@ def test_endpoint_that_supports_everything(endpoint: Fake) -> None:
     assert found["counts tokens"] == (True, "20 of the question, 2 of the answer")
     assert found["counts cached tokens"] == (True, "stated (0 here)")
     assert found["length limit"] == (True, "as max_tokens")
+    assert found["batches"] == (True, "")
     assert endpoint.counts()["calls"] == 5
 
 
@@ -118,3 +119,13 @@ def test_silent_endpoint_is_given_up_after_the_time_limit(endpoint: Fake) -> Non
 def test_unknown_endpoint_is_refused(endpoint: Fake) -> None:
     with pytest.raises(CommandError, match=r"The endpoint other is not in JUDGE_ENDPOINTS\. Known: default\."):
         call_command("judge_doctor", "other", "--model", "m")
+
+
+@pytest.mark.parametrize(("settings_of_batches", "supported"), [({"supported": False}, False), ({"list": 500}, None)])
+def test_endpoint_without_batches_is_named(
+    endpoint: Fake, settings_of_batches: dict[str, Any], supported: bool | None
+) -> None:
+    endpoint.batches(**settings_of_batches)
+    found = examine()["batches"]
+    assert found[0] is supported
+    assert f"answered {404 if supported is False else 500}" in found[1]

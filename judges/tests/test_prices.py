@@ -200,4 +200,6 @@ def test_pages_and_api_state_where_the_price_comes_from(submission: Submission, 
     )
     assert planned.json()["prices"] == source
     runs.start(mira, judge, submission, {}, max_cost=Decimal(1))
-    assert f"prices: {source}" in read(mira, "get", reverse("judge-run", args=[JudgeRun.objects.get().pk]))
+    assert f"Prices at the start: {source}." in read(
+        mira, "get", reverse("judge-run", args=[JudgeRun.objects.get().pk])
+    )

@@ -22,8 +22,8 @@ from annotation.models import Submission
 from annotation.views.answers import Request, act, act_from, page, paginate
 from judges import access, planning, predictions, robustness, run_table, runs
 from judges.forms.runs import BudgetForm, JudgmentsFilter, PredictionsFilter, RunForm
-from judges.models import Judge, JudgeRun, Judgment
-from judges.planning import Plan
+from judges.models import Judge, JudgeRun, Judgment, Service
+from judges.planning import BATCH_TIME, Plan
 from judges.predictions import Prediction, Results
 from judges.ready_judges import RunRefused, find_endpoint_problem, load_addresses
 from judges.scorer import IMPORTED
@@ -50,7 +50,7 @@ def plan(request: Request, pk: int) -> HttpResponse:
         return _render_runs(request, found, form, status=400)
     given = form.cleaned_data
     try:
-        foreseen = planning.plan(given["judge"], found, form.selection(), given["repetitions"])
+        foreseen = planning.plan(given["judge"], found, form.selection(), given["repetitions"], given["service"])
     except RunRefused as refused:
         form.add_error(None, str(refused))
         return _render_runs(request, found, form, status=409)
@@ -61,7 +61,7 @@ def plan(request: Request, pk: int) -> HttpResponse:
         "judge": given["judge"],
         "unasked": find_endpoint_problem(given["judge"]),
         "asks": given["judge"].asks_model,
-        "time": format_duration(foreseen.seconds),
+        "time": BATCH_TIME if given["service"] == Service.BATCH else format_duration(foreseen.seconds),
         "tokens": (
             format_span(foreseen.prompt_tokens, foreseen.prompt_tokens_high),
             format_span(foreseen.completion_tokens, foreseen.completion_tokens_high),
@@ -185,6 +185,7 @@ def format_duration(seconds: float | None) -> str:
 def _render_progress(found: JudgeRun) -> dict[str, Any]:
     now = runs.load_progress(found)
     ended, waits = now.state in ("finished", "cancelled"), now.state in ("paused", "stopped")
+    batches = found.batches.filter(ended_at=None).count() if found.service == Service.BATCH else 0
     may_retry = now.failed > 0 and now.state != "cancelled"
     return {
         "run": found,
@@ -198,7 +199,8 @@ def _render_progress(found: JudgeRun) -> dict[str, Any]:
         "left": format_duration(now.seconds_left),
         "tokens": f"{now.tokens:,}",
         "every": None if ended and not now.running else 10 if waits and not now.running else 2,
-        "abandoned": not ended and not waits and run_table.is_abandoned(found),
+        "batches": batches,
+        "abandoned": not ended and not waits and not batches and run_table.is_abandoned(found),
         "may_retry": may_retry,
     }
 

@@ -12,12 +12,17 @@ from django.db.models import Sum
 from annotation import clock
 from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
 from judges.llm.wire import strip_unstorable
-from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms
+from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms, Service
 from judges.working.database import DatabaseThread
 from judges.working.limits import Budget
 
 LARGEST = 2**31 - 1  # count of tokens or milliseconds, as in the database columns
 A_MILLION = 1_000_000
+NO_USAGE = (
+    "The endpoint does not report its token usage, or the model no longer has a price, so no budget can be kept. "
+    "Start a run without a budget, or set the prices of the model and resume."
+)
+SHARES: dict[str, Decimal] = {Service.BATCH: Decimal("0.5"), Service.FLEX: Decimal("0.5")}  # of the usual price
 
 
 @dataclass(slots=True)
@@ -42,7 +47,7 @@ class ItemCallLog:
 
     ``sample`` separates repetitions: a reply is found under its own only (`name_sample`). ``terms`` are the current
     prices. Payments are subtracted from ``budgets`` and added up in ``totals``. ``former_endpoint`` names the endpoint
-    whose replies are also found under their former keys (`find_former_endpoint`).
+    whose replies are also found under their former keys (`find_former_endpoint`). ``service`` is that of the run.
     """
 
     item: int
@@ -52,6 +57,7 @@ class ItemCallLog:
     terms: ModelTerms | None = None
     budgets: Sequence[Budget] = ()
     former_endpoint: str = ""
+    service: str = ""
     totals: CallTotals = field(default_factory=CallTotals)
     _found: dict[int, Decimal | None] = field(default_factory=dict)
     _number: int = 0
@@ -88,16 +94,12 @@ class ItemCallLog:
                 budget.owe(-amount if amount else None)
         unknown = any(amount is None and budget.limit.is_finite() for budget, amount in amounts)
         if unknown and row.reply is not None and not row.error:
-            raise BudgetSpent(
-                "The endpoint does not report its token usage, or the model no longer has a price, so no budget can be "
-                "kept. Start a run without a budget, or set the prices of the model and resume."
-            )
+            raise BudgetSpent(NO_USAGE)
 
     def _build_row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:
         self._number += 1
         hit = outcome.hit_of is not None
-        cost = self._found.get(outcome.hit_of or 0) if hit else compute_cost(self.terms, outcome.usage)
-        usage = outcome.usage
+        cost = self._found.get(outcome.hit_of or 0) if hit else compute_cost(self.terms, outcome.usage, self.service)
         row = ModelCall(
             item_id=self.item,
             attempt=self.attempt,
@@ -112,10 +114,7 @@ class ItemCallLog:
             hit=hit,
             model=make_storable(outcome.model)[:200],
             finish=make_storable(outcome.finish)[:40],
-            prompt_tokens=_clip_count(usage.prompt),
-            cached_tokens=_clip_count(usage.cached),
-            completion_tokens=_clip_count(usage.completion),
-            reasoning_tokens=_clip_count(usage.reasoning),
+            **build_counts(outcome.usage),
             cost=Decimal(0) if hit else cost,
             latency=_clip_count(outcome.latency),
             retries=min(max(outcome.retries, 0), 32_767),
@@ -183,10 +182,10 @@ def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
     return sum_cost(run), JudgeRun.objects.values_list("max_cost", flat=True).get(pk=run)
 
 
-def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
-    """Return the cost in US dollars: tokens times prices per million; None if a price or a count is unknown.
+def compute_cost(terms: ModelTerms | None, usage: Usage, service: str = "") -> Decimal | None:
+    """Return the cost in US dollars: tokens times prices per million, times the share of the service (`SHARES`).
 
-    A shipped price is unknown for a longer prompt than it is stated for.
+    None if a price or a count is unknown. A shipped price is unknown for a longer prompt than it is stated for.
     """
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
@@ -198,8 +197,18 @@ def compute_cost(terms: ModelTerms | None, usage: Usage) -> Decimal | None:
     cached = min(_clip_count(usage.cached) or 0, prompt)
     cached_price = terms.input_price if terms.cached_price is None else terms.cached_price
     total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
-    cost = (total / A_MILLION).quantize(Decimal("1e-8"))
+    cost = (total * SHARES.get(service, 1) / A_MILLION).quantize(Decimal("1e-8"))
     return cost if cost < A_MILLION else None  # no correct token count has such a cost
+
+
+def build_counts(usage: Usage) -> dict[str, int | None]:
+    """Return the columns of a call with its tokens."""
+    return {
+        "prompt_tokens": _clip_count(usage.prompt),
+        "cached_tokens": _clip_count(usage.cached),
+        "completion_tokens": _clip_count(usage.completion),
+        "reasoning_tokens": _clip_count(usage.reasoning),
+    }
 
 
 def _clip_count(value: int | None) -> int | None:

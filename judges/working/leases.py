@@ -22,7 +22,7 @@ from annotation import clock, mail, outbox
 from annotation.models import MessageKind
 from annotation.models.events import append, digest, instant
 from annotation.workflow.guards import lock_submission
-from judges.models import JudgeRun, Judgment, RunItem
+from judges.models import JudgeRun, Judgment, ModelCall, RunItem, Service
 from judges.scorer import Score
 from judges.signals import run_finished
 from judges.working.call_log import CallTotals, make_storable
@@ -36,6 +36,8 @@ LOST_TOO_OFTEN = (
 )
 MOST_SILENCES = 10  # longest pause between two calls for workers of a run, in JUDGE_SILENCE_SECONDS
 OPEN = Q(done_at__isnull=True, failed_at__isnull=True)
+# The item of a call in a batch; no worker can continue it before the batch has ended.
+WAITS = Exists(ModelCall.objects.filter(item=OuterRef("pk"), batch__isnull=False, batch__ended_at=None))
 ACTIVE = Q(paused_at=None, cancelled_at=None, finished_at=None, stopped="")
 
 
@@ -49,7 +51,9 @@ class LeasedItem:
     repetition: int
 
 
-def count_workers_for(items: int) -> int:
+def count_workers_for(items: int, service: str = "") -> int:
+    if service == Service.BATCH:  # one that collects all calls makes the fewest batches, and none of them waits long
+        return min(1, items)
     return min(MOST_WORKERS, math.ceil(items / ITEMS_EACH))
 
 
@@ -58,9 +62,8 @@ def compute_silence_limit() -> datetime:
 
 
 def match_free() -> Q:
-    return OPEN & (
-        Q(taken_at__isnull=True) | Q(heartbeat_at__isnull=True) | Q(heartbeat_at__lt=compute_silence_limit())
-    )
+    unleased = Q(taken_at__isnull=True) | Q(heartbeat_at__isnull=True) | Q(heartbeat_at__lt=compute_silence_limit())
+    return OPEN & unleased & Q(~WAITS)
 
 
 # --- claim and release ------------------------------------------------------------------------------------------------
@@ -94,6 +97,9 @@ def _find_first(waiting: QuerySet[RunItem], now: datetime) -> int | None:
     while (item := waiting.values_list("pk", "attempt", "taken_at").first()) is not None:
         pk, attempt, taken_at = item
         if taken_at is None or attempt < MOST_LOST:
+            return pk
+        submitted = ModelCall.objects.filter(item=pk, batch__isnull=False).values("attempt").distinct().count()
+        if attempt - submitted < MOST_LOST:  # an attempt that ends with a batch is not lost
             return pk
         RunItem.objects.filter(pk=pk).update(failed_at=now, error=LOST_TOO_OFTEN)
     return None
@@ -312,7 +318,7 @@ def _needs_workers(run: JudgeRun) -> bool:
     """
     items, silence = RunItem.objects.filter(run=run), timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
     living = items.filter(OPEN, heartbeat_at__gte=compute_silence_limit()).values("worker").distinct().count()
-    if living and living >= count_workers_for(items.filter(match_free()).count()):
+    if living and living >= count_workers_for(items.filter(match_free()).count(), run.service):
         return False
     if run.called_at is None:
         return True

@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
@@ -27,18 +27,23 @@ from judges import lab, quotas
 from judges.lab import NotApplicable
 from judges.llm import Asker, BudgetSpent, CallFailed, Endpoint, QuotaSpent
 from judges.llm.client import Client
-from judges.models import JudgeRun
+from judges.models import JudgeRun, Service
 from judges.ready_judges import ReadyJudge, RunRefused, find_endpoint, find_maps_endpoint, prepare
 from judges.scorer import Score, Subject
-from judges.working import call_log, leases
+from judges.working import batches, call_log, leases
+from judges.working.batches import OPEN_ITEMS, SHORT_WAIT, BatchedCallLog, BatchStopped
 from judges.working.call_log import CallTotals, ItemCallLog
 from judges.working.database import AWAY, DatabaseThread
 from judges.working.leases import LeasedItem
 from judges.working.limits import Budget, Quota, SharedGate
 from judges.working.subjects import StoredImages, load_item_subject
 
+if TYPE_CHECKING:
+    from judges.working.waves import Waves
+
 LOOK = 2.0  # seconds between two checks of the run's state
 STORE_PAUSES = (1.0, 2.0, 5.0, 10.0, *[30.0] * 20)  # seconds between attempts to read files of an item
+FLEX_SECONDS = 900.0  # a call with the flex service may take 15 minutes, as OpenAI states
 LONGEST_BEAT = 10.0  # seconds between two heartbeats
 COULD_NOT_BEGIN = "A judge worker could not start."  # the reason in the event, which is part of evidence bundles
 BUDGET_SPENT = "The budget is spent, or its use cannot be measured."
@@ -60,7 +65,7 @@ def work(run_pk: int, worker: str, *, seconds: float, stop_at: Collection[signal
 async def _work(
     database: DatabaseThread, run_pk: int, worker: str, until: float, stop_at: Collection[signal.Signals]
 ) -> bool:
-    if not await _has_work(database, run_pk):
+    if not await _has_work(database, run_pk) and not await database.run(batches.is_due, run_pk):
         return False
     try:
         run, ready, endpoint, maps = await database.run(_load, run_pk)
@@ -71,11 +76,13 @@ async def _work(
         return False
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
     shared = [_build_quota(database, run.submission.benchmark_id, kind) for kind in quotas.KINDS]
-    gate = SharedGate(ready.terms, f"{run.judge.endpoint}:{run.judge.model}", budget, *shared)
-    client = Client(endpoint, run.judge.model, ready.generation, ready.patience, gate, StoredImages(), maps=maps)
+    # Limits per minute are those of single calls; a batch has others.
+    terms = None if run.service == Service.BATCH else ready.terms
+    gate = SharedGate(terms, f"{run.judge.endpoint}:{run.judge.model}", budget, *shared)
+    client, waves = _build_client(database, run, ready, endpoint, maps, gate, worker)
     former = await database.run(call_log.find_former_endpoint, endpoint)
     try:
-        await _Worker(database, run, ready, former, worker, client, budget, shared).work(until, stop_at)
+        await _Worker(database, run, ready, former, worker, client, budget, shared, waves).work(until, stop_at)
     except BaseExceptionGroup as group:
         raise _find_cause(group) from group
     finally:
@@ -85,10 +92,34 @@ async def _work(
 
 
 async def _has_work(database: DatabaseThread, run_pk: int) -> bool:
+    """Return True if an item can be judged now. Finish the run if it has no open item."""
     if await database.run(leases.has_free_items, run_pk):
         return True
     await database.run(leases.finish_run, run_pk)
     return await database.run(leases.has_free_items, run_pk)  # failed items may be open again
+
+
+def _build_client(
+    database: DatabaseThread,
+    run: JudgeRun,
+    ready: ReadyJudge,
+    endpoint: Endpoint,
+    maps: Endpoint | None,
+    gate: SharedGate,
+    worker: str,
+) -> tuple[Client, Waves | None]:
+    # They import the SDK, as in `Client`.
+    from judges.llm.collecting import BatchClient  # noqa: PLC0415
+    from judges.working.waves import Waves  # noqa: PLC0415
+
+    given = (endpoint, run.judge.model, ready.generation)
+    if run.service == Service.BATCH:
+        collecting = BatchClient(*given, ready.patience, gate, StoredImages(), maps=maps)
+        return collecting, Waves(database, run, ready.terms, ready.patience.attempts, worker, collecting)
+    if run.service == Service.FLEX:
+        patience = replace(ready.patience, timeout=max(ready.patience.timeout, FLEX_SECONDS))
+        return Client(*given, patience, gate, StoredImages(), maps=maps, further={"service_tier": "flex"}), None
+    return Client(*given, ready.patience, gate, StoredImages(), maps=maps), None
 
 
 def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint, Endpoint | None]:
@@ -127,13 +158,16 @@ class _Worker:
     client: Client
     budget: Budget | None
     quotas: list[Quota]
+    waves: Waves | None
     tasks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     settling: set[int] = field(default_factory=set)
 
     async def work(self, until: float, stop_at: Collection[signal.Signals]) -> None:
         """Judge items until none is leased; raise a group with one of AWAY if the database stays unavailable."""
         async with asyncio.TaskGroup() as group:
-            taking = group.create_task(self._claim_items(group, until))
+            waves = self.waves
+            claiming = self._claim_items(group, until) if waves is None else self._work_in_waves(group, until, waves)
+            taking = group.create_task(claiming)
             watching = group.create_task(self._watch(taking, until))
             with _handle_signals(stop_at, partial(self._stop, taking)):
                 await asyncio.wait([taking])
@@ -168,14 +202,54 @@ class _Worker:
             for item in taken:
                 self._begin(group, item)
 
+    async def _work_in_waves(self, group: asyncio.TaskGroup, until: float, waves: Waves) -> None:
+        """Claim items until all of them wait for calls, submit the calls, and drop the items; repeat."""
+        client = waves.client
+        try:
+            while not self._is_over(until, waves):
+                await waves.poll()
+                while len(self.tasks) < OPEN_ITEMS and not client.is_full and not self._is_over(until, waves):
+                    taken = await self.database.run(leases.claim, self.run.pk, self.worker, tuple(self.tasks))
+                    for item in taken:
+                        self._begin(group, item)
+                    if not taken:
+                        break
+                if not self.tasks:
+                    wait = await waves.measure_wait()
+                    if wait is None or wait > min(SHORT_WAIT, until - time.monotonic()):
+                        return
+                    await asyncio.sleep(wait)
+                    continue
+                await client.wait_until_quiet(lambda: self.tasks, lambda: not self._is_over(until, waves))
+                refused = await waves.submit()
+                await self._drop_all(waves)
+                if refused is not None:
+                    await self._stop_run(refused)
+        except BatchStopped as stopped:
+            await self.database.run(leases.stop_run, self.run.pk, str(stopped), stopped.recorded)
+        finally:
+            await self._drop_all(waves)
+
+    @staticmethod
+    def _is_over(until: float, waves: Waves) -> bool:
+        return time.monotonic() >= until or waves.is_stopping
+
+    async def _drop_all(self, waves: Waves) -> None:
+        """Drop every item that is not settled; those whose calls were not submitted wait again."""
+        while self.tasks:
+            self._drop(set(self.tasks))
+            await asyncio.wait(self.tasks.values())
+        await waves.client.drop()
+        await self.database.run(leases.release_all, self.run.pk, self.worker)
+
     def _begin(self, group: asyncio.TaskGroup, item: LeasedItem) -> None:
         # The repetitions of a run that attacks the judge are different requests, or none is needed.
         repetition = item.repetition if self.run.robustness is None else 1
         sample = call_log.name_sample(self.run.pk, repetition, self.run.fresh)
         budgets = [*self.quotas, *([self.budget] if self.budget else [])]
-        calls = ItemCallLog(
-            item.pk, item.attempt, sample, self.database, self.ready.terms, budgets, self.former_endpoint
-        )
+        log = ItemCallLog if self.waves is None else BatchedCallLog
+        former, service = self.former_endpoint, self.run.service
+        calls = log(item.pk, item.attempt, sample, self.database, self.ready.terms, budgets, former, service)
         # Created here, so that `wait_for_room` counts it: otherwise all items would start before the first one asks.
         task = group.create_task(self._judge(item, calls, self.client.asker(calls, item.pk)))
         self.tasks[item.pk] = task
@@ -196,11 +270,13 @@ class _Worker:
                 await self._renew_leases()
             state, limited = await self.database.run(leases.load_state, self.run.pk)
             if state not in ("waiting", "running") or limited != (self.budget is not None) or time.monotonic() >= until:
-                taking.cancel()
+                taking.cancel() if self.waves is None else self.waves.stop()
             if state == "cancelled":
                 self._drop(set(self.tasks))
 
     async def _renew_leases(self) -> None:
+        if self.waves is not None:
+            await self.waves.keep()
         held = set(self.tasks)
         lost = held - await self.database.run(leases.renew, self.worker, held)
         lost &= set(self.tasks)  # some have ended meanwhile
@@ -258,8 +334,7 @@ class _Worker:
             raise error
         self.settling.add(item.pk)
         if isinstance(error, BudgetSpent):
-            recorded = QUOTA_SPENT if isinstance(error, QuotaSpent) else BUDGET_SPENT
-            await self.database.run(leases.stop_run, self.run.pk, str(error), recorded)
+            await self._stop_run(error)
             await self.database.run(leases.release, item, self.worker)
             return
         said = str(error)
@@ -268,6 +343,10 @@ class _Worker:
             said = f"Server error; the worker's log has the details: {type(error).__name__}: {error}"
         passing = isinstance(error, CallFailed) and (error.passing or _is_store_away(error))
         await self.database.run(partial(leases.fail, passing=passing), item, self.worker, said)
+
+    async def _stop_run(self, spent: BudgetSpent) -> None:
+        recorded = QUOTA_SPENT if isinstance(spent, QuotaSpent) else BUDGET_SPENT
+        await self.database.run(leases.stop_run, self.run.pk, str(spent), recorded)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ WORDS = {True: "yes", False: "no", None: "?"}
 class Command(BaseCommand):
     help = (
         "Check what an endpoint supports for a model, with at most ten short calls: token counts, images, JSON schema, "
-        "tool calls, log probabilities, parameters and limits. Exit 1 if it does not answer."
+        "tool calls, log probabilities, parameters, limits and batches. Exit 1 if it does not answer."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -21,8 +21,8 @@ from annotation.models import Person, Submission
 from annotation.models.states import State
 from annotation.workflow import Conflict
 from judges import defining, planning, runs
-from judges.models import Judge, JudgeRun
-from judges.planning import MOST_SEED, Plan
+from judges.models import Judge, JudgeRun, Service
+from judges.planning import BATCH_TIME, MOST_SEED, Plan
 from judges.runs import Progress
 from judges.working.database import AWAY
 from judges.working.worker import work
@@ -49,6 +49,13 @@ class Command(BaseCommand):
             "--max-cost", type=parse_dollars, metavar="USD", help="start no more calls once this is spent"
         )
         parser.add_argument("--fresh", action="store_true", help="do not reuse replies of earlier runs")
+        parser.add_argument(
+            "--service",
+            choices=[name for name in Service.values if name],
+            default=Service.STANDARD.value,
+            help="half the price for the same replies. batch: submit the calls to the batch endpoint, which answers "
+            "within 24 hours, once for each stage of the judge. flex: slower calls, which may have to wait",
+        )
         parser.add_argument("--plan", action="store_true", help="print the estimate only")
         parser.add_argument(
             "--wait", action="store_true", help="process the run here until it ends, together with any workers"
@@ -65,10 +72,13 @@ class Command(BaseCommand):
         person = find_maintainer(submission, options["person"])
         selection = _build_selection(options, judge)
         try:
-            self._print_plan(judge, planning.plan(judge, submission, selection, options["repeat"]))
+            planned = planning.plan(judge, submission, selection, options["repeat"], options["service"])
+            self._print_plan(judge, planned, options["service"])
             if options["plan"]:
                 return
-            terms = {"repetitions": options["repeat"], "max_cost": options["max_cost"], "fresh": options["fresh"]}
+            terms = {"repetitions": options["repeat"]} | {
+                name: options[name] for name in ("max_cost", "fresh", "service")
+            }
             run = runs.start(person, judge, submission, selection, **terms)
         except (Conflict, PermissionDenied) as refused:
             raise CommandError(str(refused)) from refused
@@ -77,7 +87,8 @@ class Command(BaseCommand):
             self._work(run)
             self._finish(run)
 
-    def _print_plan(self, judge: Judge, plan: Plan) -> None:
+    def _print_plan(self, judge: Judge, plan: Plan, service: str = "") -> None:
+        time_needed = BATCH_TIME if service == Service.BATCH else f"about {plan.seconds:.0f} s of one worker"
         trajectories = counted(plan.trajectories, "trajectory", "trajectories")
         times = f", {plan.repetitions} times each" if plan.repetitions > 1 else ""
         again = f", at most {plan.calls_high} if calls are repeated" if plan.calls_high > plan.calls else ""
@@ -94,7 +105,7 @@ class Command(BaseCommand):
             f"calls:    {plan.calls} with {counted(plan.pictures, 'image')}{again}\n"
             f"tokens:   {tokens}\n"
             f"cost:     {cost}\n"
-            f"time:     about {plan.seconds:.0f} s of one worker"
+            f"time:     {time_needed}"
         )
         if plan.cost is None:
             self.stderr.write(
