@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from annotation.models import Submission
 from annotation.records import Verdict
 from annotation.workflow import Conflict
 from evaluations.comparison.rows import count_cells, rate
@@ -157,8 +156,7 @@ def store_card(run: JudgeRun) -> RobustnessCard:
     Raises Conflict if the submission was reopened since the start: other verdicts may hold now.
     """
     given = run.robustness or {}
-    frozen_at = Submission.objects.values_list("frozen_at", flat=True).get(pk=run.submission_id)
-    if frozen_at is None or run.created_at < frozen_at:
+    if JudgeRun.objects.select_related("submission").get(pk=run.pk).is_outdated:
         raise Conflict("The submission was reopened since this run was started. Start another one after the freeze.")
     card, _ = RobustnessCard.objects.get_or_create(
         run=run,

@@ -28,10 +28,10 @@ def resume_runs() -> None:
         work_on.delay(run_pk)
 
 
-def call_workers(run_pk: int, items: int, service: str = "") -> None:
+def call_workers(run_pk: int, items: int, *, alone: bool = False) -> None:
     """Queue one job for each worker that ``items`` items need; a job without work ends immediately.
 
     Raises the broker's error at the first job that cannot be queued.
     """
-    for _ in range(leases.count_workers_for(items, service)):
+    for _ in range(leases.count_workers_for(items, alone=alone)):
         work_on.delay(run_pk)

@@ -245,6 +245,18 @@ class JudgeRun(models.Model):
         }
         return next((name for name, holds in states.items() if holds), "running")
 
+    @property
+    def has_one_worker(self) -> bool:
+        """Return True if a single worker is called: it collects all calls of a batch, and a call that several changes
+        of a trajectory share is paid for once."""
+        return self.service == Service.BATCH or self.robustness is not None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Return True if the run attacks its judge, and the submission was reopened since it was started."""
+        frozen_at = self.submission.frozen_at
+        return self.robustness is not None and (frozen_at is None or self.created_at < frozen_at)
+
     def __str__(self) -> str:
         return f"run {self.pk} of {self.judge}"
 

@@ -252,7 +252,7 @@ def _require_budget(run: JudgeRun) -> None:
 def _call_workers(run: JudgeRun, items: int) -> None:
     """Call workers after the commit; robust, since without a broker the rows wait and the reconciler calls again."""
     JudgeRun.objects.filter(pk=run.pk).update(called_at=clock.now())
-    transaction.on_commit(lambda: jobs.call_workers(run.pk, items, run.service), robust=True)
+    transaction.on_commit(lambda: jobs.call_workers(run.pk, items, alone=run.has_one_worker), robust=True)
 
 
 def _format_amount(amount: Decimal | None) -> str | None:

@@ -9,13 +9,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from annotation import workflow
 from annotation.models import Person, Submission
 from judges import runs
 from judges.lab import OPERATORS
 from judges.models import Judge, JudgeRun, RobustnessCard
 from judges.tests.attacking import FAILURE, freeze_failures, plant_weaknesses, whole_view
 from judges.tests.builders import Fake, worked
-from judges.tests.test_lab_afterwards import reopen_and_freeze
+from judges.working import leases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 People = dict[str, Person]
@@ -138,12 +139,38 @@ def test_only_maintainers_start_a_test(judge: Judge, frozen: Submission, people:
     assert JudgeRun.objects.count() == 0
 
 
-def test_run_of_a_submission_that_was_reopened_ends_without_a_card(
+def test_run_of_a_submission_that_was_reopened_stops_and_asks_nothing(
+    judge: Judge, frozen: Submission, people: People, fake: Fake
+) -> None:
+    run = runs.start_attack(people["mira"], judge, frozen, {}, ["answer-forged"])
+    workflow.reopen_submission(people["mira"], frozen, "A label was wrong.")
+    worked(run)
+    run.refresh_from_db()
+    assert (run.state, fake.counts()["calls"]) == ("stopped", 0)
+
+    workflow.freeze(people["mira"], Submission.objects.get(pk=frozen.pk))
+    runs.resume(people["mira"], run)
+    worked(run)
+    run.refresh_from_db()
+    assert (run.state, fake.counts()["calls"]) == ("stopped", 0)
+    assert "The submission was reopened since this run was started." in run.stopped
+    runs.cancel(people["mira"], run)
+    assert not RobustnessCard.objects.exists()
+
+
+def test_run_that_is_under_way_stops_when_the_submission_is_reopened(
     judge: Judge, frozen: Submission, people: People
 ) -> None:
     run = runs.start_attack(people["mira"], judge, frozen, {}, ["answer-forged"])
-    reopen_and_freeze(people, frozen)
-    worked(run)
-    run.refresh_from_db()
-    assert run.state == "finished"
-    assert not RobustnessCard.objects.exists()
+    assert leases.load_state(run.pk) == ("waiting", False)
+    workflow.reopen_submission(people["mira"], frozen, "A label was wrong.")
+    assert leases.load_state(run.pk) == ("stopped", False)
+
+
+def test_one_worker_is_called_for_a_test(judge: Judge, frozen: Submission, people: People) -> None:
+    """Changes of a trajectory share calls, and two workers could each pay for them."""
+    run = runs.start_attack(people["mira"], judge, frozen, {}, [])
+    assert run.items.count() > 25
+    assert run.has_one_worker
+    assert leases.count_workers_for(run.items.count(), alone=True) == 1
+    assert leases.count_workers_for(26) == 2

@@ -22,7 +22,7 @@ from annotation import clock, mail, outbox
 from annotation.models import MessageKind
 from annotation.models.events import append, digest, instant
 from annotation.workflow.guards import lock_submission
-from judges.models import JudgeRun, Judgment, ModelCall, RunItem, Service
+from judges.models import JudgeRun, Judgment, ModelCall, RunItem
 from judges.scorer import Score
 from judges.signals import run_finished
 from judges.working.call_log import CallTotals, make_storable
@@ -51,8 +51,8 @@ class LeasedItem:
     repetition: int
 
 
-def count_workers_for(items: int, service: str = "") -> int:
-    if service == Service.BATCH:  # one that collects all calls makes the fewest batches, and none of them waits long
+def count_workers_for(items: int, *, alone: bool = False) -> int:
+    if alone:
         return min(1, items)
     return min(MOST_WORKERS, math.ceil(items / ITEMS_EACH))
 
@@ -182,8 +182,9 @@ def has_free_items(run: int) -> bool:
 
 
 def load_state(run: int) -> tuple[str, bool]:
-    row = JudgeRun.objects.get(pk=run)
-    return row.state, row.max_cost is not None
+    """Return the state of a run, and whether it has a budget. An outdated run counts as stopped."""
+    row = JudgeRun.objects.select_related("submission").defer("submission__import_report").get(pk=run)
+    return "stopped" if row.is_outdated else row.state, row.max_cost is not None
 
 
 def _match_active() -> Q:
@@ -318,7 +319,7 @@ def _needs_workers(run: JudgeRun) -> bool:
     """
     items, silence = RunItem.objects.filter(run=run), timedelta(seconds=settings.JUDGE_SILENCE_SECONDS)
     living = items.filter(OPEN, heartbeat_at__gte=compute_silence_limit()).values("worker").distinct().count()
-    if living and living >= count_workers_for(items.filter(match_free()).count(), run.service):
+    if living and living >= count_workers_for(items.filter(match_free()).count(), alone=run.has_one_worker):
         return False
     if run.called_at is None:
         return True

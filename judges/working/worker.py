@@ -127,6 +127,8 @@ def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint, Endpoint | None]
     run = JudgeRun.objects.select_related("judge", "submission").defer("submission__import_report").get(pk=run_pk)
     if run.robustness is not None and run.robustness["version"] != lab.VERSION:
         raise RunRefused("This run needs another version of the changes. Cancel it, and start a new one.")
+    if run.is_outdated:
+        raise RunRefused("The submission was reopened since this run was started. Cancel it, and start a new one.")
     return run, prepare(run.judge), find_endpoint(run.judge), find_maps_endpoint()
 
 
