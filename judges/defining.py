@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
@@ -30,6 +30,7 @@ from judges import (
     scorers,  # noqa: F401 - fills the registry
 )
 from judges.llm import Generation
+from judges.llm.apis import APIS
 from judges.llm.wire import RESERVED
 from judges.models import Judge, ModelTerms
 from judges.prompt_sets import is_storable
@@ -337,11 +338,11 @@ def _check_generation(made: Generation) -> list[Problem]:
         for name, (low, high) in bounds.items()
         if not low <= (value := getattr(made, name)) <= high and not (name in unset and value == -1)
     ]
-    wrong = _check_extra_body(made.extra_body)
+    wrong = _check_extra_body(made.extra_body, RESERVED | APIS[made.api].reserved)
     return [*problems, Problem("parameter", f"extra_body {wrong}", "generation.extra_body")] if wrong else problems
 
 
-def _check_extra_body(text: str) -> str:
+def _check_extra_body(text: str, reserved: Set[str]) -> str:
     """Return why the text cannot be used as further fields of a request, or ""."""
     if not text:
         return ""
@@ -351,7 +352,7 @@ def _check_extra_body(text: str) -> str:
         found = None
     if not isinstance(found, dict):
         return 'must be a JSON object, such as {"service_tier": "flex"}.'
-    taken = sorted(RESERVED & found.keys())
+    taken = sorted(reserved & found.keys())
     return f"must not set {', '.join(taken)}." if taken else ""
 
 

@@ -31,6 +31,10 @@ TOKENS_PER_THOUGHT = 1_200  # paid tokens that a reasoning model adds to that
 BATCH_TIME = "up to 24 hours for each stage of the judge"
 USUAL_LATENCY = 3.0  # seconds of a call, if none was made yet
 RECENT_RUNS, RECENT_CALLS = 3, 200
+SERVED: dict[str, tuple[str, ...]] = {
+    Service.BATCH: ("chat",),
+    Service.FLEX: ("chat", "responses"),
+}  # the APIs with a service
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,11 @@ def _require_service(ready: ReadyJudge, service: str) -> None:
         raise RunRefused(f"The service {service!r} does not exist. Known: {', '.join(filter(None, Service.values))}.")
     if service and not ready.kind.asks:
         raise RunRefused(f"{ready.judge} asks no model, so it needs no service.")
+    if service and ready.generation.api not in SERVED[service]:
+        raise RunRefused(
+            f"The service {service} is OpenAI's, and {ready.judge} uses the API {ready.generation.api}. "
+            "Use a standard run."
+        )
 
 
 def build_plan(

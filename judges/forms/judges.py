@@ -209,7 +209,8 @@ class TermsForm(forms.ModelForm):
             "endpoint": "Its name in the settings.",
             "model": "As judges state it.",
             "input_price": "All three empty: the shipped price; without one, the cost of a run is unknown.",
-            "cached_price": "Empty: same as other input.",
+            "cached_price": "Empty: same as other input. Input that the endpoint writes to its cache always costs 1.25 "
+            "times the input price.",
             "requests_per_minute": "For all workers together. Empty: no limit.",
             "tokens_per_minute": "For all workers together. Empty: no limit.",
         }

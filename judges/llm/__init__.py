@@ -1,4 +1,4 @@
-"""Chat client of all judges, for any endpoint with OpenAI's chat completions. Does not use Django or the network.
+"""Client of all judges for model endpoints, through the APIs in `apis`. Does not use Django or the network.
 
 A scorer uses only `Asker`: it builds a `Prompt`, and gets a `Reply` or one of the exceptions below. `client`
 implements concurrency, retries, limits, budget, the cache of replies and the trace.
@@ -52,12 +52,17 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as counted by the endpoint; None if it does not state them."""
+    """Tokens as counted by the endpoint; None if it does not state them.
+
+    ``prompt`` includes those that were read from its cache (``cached``) and written to it (``written``), and
+    ``completion`` the thoughts (``reasoning``), however the API counts.
+    """
 
     prompt: int | None = None
     cached: int | None = None
     completion: int | None = None
     reasoning: int | None = None
+    written: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,8 @@ class Reply:
     ``text`` is the text of the model, "" for none. ``data`` is a structured answer that fits its schema, else None.
     ``refusal`` is the model's refusal, or why the endpoint filtered the reply. ``cut`` is True if the reply stopped at
     its length limit. ``problem`` says why a structured answer could not be read, after an attempt to repair it.
-    ``usage`` counts this answer and its repair, whether paid now or from the cache.
+    ``usage`` counts this answer and its repair, whether paid now or from the cache. ``tokens`` are those of the text
+    with the natural logarithms of their probabilities, None if they are not stated.
     """
 
     text: str
@@ -77,6 +83,7 @@ class Reply:
     problem: str = ""
     model: str = ""
     usage: Usage = field(default_factory=Usage)
+    tokens: tuple[tuple[str, float], ...] | None = field(default=None, repr=False)
 
     def unusable(self) -> str:
         """Return why no verdict can be read from this reply, "" if one may be."""
@@ -186,12 +193,18 @@ class Generation:
 
     temperature: float = field(
         default=0.0,
-        metadata={"help": "0 for the most repeatable replies; -1 sends none. Not sent to reasoning models."},
+        metadata={
+            "help": "0 for the most repeatable replies; -1 sends none. Not sent to reasoning models, nor to anthropic "
+            "with an effort."
+        },
     )
     max_tokens: int = field(
         default=0, metadata={"help": "Longest reply in tokens. 0: 2,048, or 16,384 for reasoning models."}
     )
-    seed: int = field(default=0, metadata={"help": "Sent with every call; -1 sends none."})
+    seed: int = field(
+        default=0,
+        metadata={"help": "Sent with every call; -1 sends none. The APIs responses and anthropic have no seed."},
+    )
     dialect: Literal["auto", "classic", "reasoning"] = field(
         default="auto",
         metadata={
@@ -200,10 +213,21 @@ class Generation:
         },
     )
     reasoning_effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh"] = field(
-        default="", metadata={"help": "Sent unchanged. An effort that the endpoint does not support is an error."}
+        default="",
+        metadata={
+            "help": "Sent unchanged to OpenAI's APIs. An effort that the endpoint does not support is an error. "
+            "anthropic: adaptive thinking with this effort (minimal as low); for models up to Claude 4.5, thinking "
+            "with a share of the longest reply: minimal 10%, low 20%, medium 50%, high 80%, xhigh 90%, at least 1,024 "
+            "tokens. none sends nothing. gemini: the thinking level (none as minimal, xhigh as high); for Gemini 2 the "
+            "same shares, and 0 tokens for none."
+        },
     )
     output: Literal["schema", "tool", "text"] = field(
-        default="schema", metadata={"help": "How structured answers are requested: JSON schema, tool call, or text."}
+        default="schema",
+        metadata={
+            "help": "How structured answers are requested: JSON schema, tool call, or text. Anthropic gets a tool call "
+            "for both; with an effort, its model may also answer in text."
+        },
     )
     reasoning: Literal["auto", "yes", "no"] = field(
         default="auto",
@@ -221,6 +245,39 @@ class Generation:
             "label": "Further fields",
             "help": 'A JSON object of further fields of the request, such as {"service_tier": "flex"}. Costs are '
             "computed as without it. Put no secrets into it: it is published with the judge.",
+            "added": True,
+        },
+    )
+    api: Literal["chat", "responses", "anthropic", "gemini"] = field(
+        default="chat",
+        metadata={
+            "label": "API",
+            "help": "chat: OpenAI's chat completions, which most endpoints have. responses: OpenAI's Responses API "
+            "(replies are not stored there). anthropic: Anthropic's Messages, at an address such as "
+            "https://api.anthropic.com/v1. gemini: Gemini's generateContent, at an address such as "
+            "https://generativelanguage.googleapis.com/v1beta.",
+            "added": True,
+        },
+    )
+    prompt_cache: bool = field(
+        default=False,
+        metadata={
+            "label": "Mark for the cache",
+            "help": "Only anthropic: mark the system text, and the text before the first image, for the endpoint's "
+            "cache, which keeps them for 5 minutes. The first call pays 1.25 times the price of these tokens, later "
+            "ones the price of cached tokens; calls at the same time may all pay as the first. Texts below the model's "
+            "minimum (1,024 tokens or more) are not cached. Other endpoints cache without a mark.",
+            "added": True,
+        },
+    )
+    logprobs: bool = field(
+        default=False,
+        metadata={
+            "label": "Log probabilities",
+            "help": "Ask for the log probabilities of the tokens of replies. If the endpoint gives them, judgments of "
+            "scorers that read one verdict (not rubrics) note as confidence the probability with which the model "
+            "wrote the word of its verdict, after all text before it. It says how sharp the last choice was, not how "
+            "often the judge is right. Anthropic has none, reasoning models seldom.",
             "added": True,
         },
     )

@@ -16,7 +16,8 @@ from typing import IO, Any
 import httpx2
 
 from judges.llm import Endpoint, Patience
-from judges.llm.replies import ReplyBody
+from judges.llm.apis.base import ReplyBody
+from judges.llm.apis.chat import API as CHAT
 from judges.llm.transport import MAX_REPLY, NO_KEY, FailedAttempt, Transport, _read_error, _TooLarge, _unpack
 from judges.llm.wire import Encoded
 
@@ -196,7 +197,7 @@ class BatchApi(Transport):
         if isinstance(response, dict) and isinstance(status, int) and status >= 100:
             body = response.get("body")
             text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-            return name, self.read(status, text, {})
+            return name, self.read(CHAT, status, text, {})
         error = error if isinstance(error, dict) else {}
         said = str(error.get("message") or error.get("code") or "It has neither a response nor an error.")[:500]
         return name, FailedAttempt(f"The batch gave no reply: {said}", again=True, unpaid=True)

@@ -32,9 +32,10 @@ from judges.llm import (
     Route,
     SentImage,
 )
+from judges.llm.apis.base import ReplyBody, UnreadableReply, add_counts
 from judges.llm.maps import Maps
 from judges.llm.priority_semaphore import PrioritySemaphore, Rank
-from judges.llm.replies import ReplyBody, UnreadableReply, add_counts, build_reply, merge_repair, parse
+from judges.llm.replies import build_reply, merge_repair, parse
 from judges.llm.wire import Correction, Encoded, Form, build_call, build_request, estimate_tokens
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ class Client:
         request = build_request(
             self._form, question.prompt, turn.sent, question.schema, question.correction, question.vote
         )
-        return build_call(self._endpoint, request, question.stage, question.step, question.vote)
+        return build_call(self._endpoint, request, question.stage, question.step, question.vote, self._form.api.name)
 
     @asynccontextmanager
     async def _lock_call(self, question: _Question, call: Call) -> AsyncIterator[None]:
@@ -333,7 +334,7 @@ class Client:
         if found is None:
             return None
         try:
-            body = parse(found[1])
+            body = parse(found[1], self._form.api.name)
         except UnreadableReply:
             return None
         await call_log.record(Outcome(call, body.raw, body.model, body.finish, body.usage, hit_of=found[0]))
@@ -366,7 +367,8 @@ class Client:
         self._peak = max(self._peak, self._in_flight)
         began = time.monotonic()
         try:
-            came = await self._transport.post(Encoded({**call.request, **self._further}, turn.pictures), turn.unload)
+            body = {**call.request, **self._further}
+            came = await self._transport.post(Encoded(body, turn.pictures, self._form.api.name), turn.unload)
             return came, round((time.monotonic() - began) * 1000)
         finally:
             self._in_flight -= 1

@@ -16,10 +16,10 @@ from functools import partial
 from typing import IO, Any, Literal, Protocol, cast
 
 from judges.llm import Asker, Call, CallLog, Endpoint, Gate, Generation, Images, Patience, Prompt, Reply, Route, batch
+from judges.llm.apis.base import ReplyBody
 from judges.llm.batch import BatchApi, measure_line, write_line
 from judges.llm.client import TRIED_REPAIRS, Client, _Question, _Repairs, _Slot
 from judges.llm.maps import Maps
-from judges.llm.replies import ReplyBody
 from judges.llm.transport import FailedAttempt
 from judges.llm.wire import LONG, SHORT, Encoded, build_call, estimate_tokens, is_reasoning
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import io
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +13,10 @@ from typing import Any, Literal
 from PIL import Image
 
 from judges.llm import Endpoint, Generation, GivenImage, Part, Patience, Prompt, Reply, SentImage
+from judges.llm.apis.base import ReplyBody
 from judges.llm.batch import NO_BATCHES, BatchApi, BatchFailed
-from judges.llm.replies import ReplyBody, build_reply
-from judges.llm.transport import FailedAttempt, Transport
+from judges.llm.replies import build_reply
+from judges.llm.transport import FailedAttempt, Transport, read_rate_limits
 from judges.llm.wire import LENGTHS, Encoded, Form, build_request
 
 MOST_ADAPTATIONS = 6  # one for each parameter that an endpoint may refuse
@@ -29,8 +29,8 @@ SCHEMA: dict[str, Any] = {
 }
 NUMBER = 7
 Output = Literal["schema", "tool", "text"]
+NOT_IN_API = "not part of this API"
 FORM_FIELDS = {"response_format", "tools", "tool_choice"}
-LIMIT_HEADERS = "x-ratelimit-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +53,16 @@ class _Probe:
         output: Output = "text",
         schema: Mapping[str, Any] | None = None,
         pictures: Mapping[str, bytes] | None = None,
-        **further: Any,
+        logprobs: bool = False,
     ) -> tuple[Reply | FailedAttempt, Form, ReplyBody | None]:
         """Ask once, and again without each parameter that the endpoint refuses."""
-        form = self.known = self.known.with_output(output)
+        form = self.known = self.known.with_output(output, logprobs=logprobs)
         found = dict(pictures or {})
         sent = {digest: hashlib.sha256(data).hexdigest() for digest, data in found.items()}
         failed: FailedAttempt | None = None
         for _ in range(MOST_ADAPTATIONS):
-            request = build_request(form, Prompt(SYSTEM, (parts,)), sent, schema) | further
-            content = Encoded(request, {sent[digest]: data for digest, data in found.items()})
+            request = build_request(form, Prompt(SYSTEM, (parts,)), sent, schema)
+            content = Encoded(request, {sent[digest]: data for digest, data in found.items()}, form.api.name)
             answer = await self.transport.post(content, lambda: None)
             if isinstance(answer, ReplyBody):
                 return build_reply(answer, schema, form.output), form, answer
@@ -73,15 +73,19 @@ class _Probe:
         return failed or FailedAttempt("No question was asked.", again=False), form, None
 
 
-async def probe(endpoint: Endpoint, model: str, patience: Patience) -> list[Capability]:
+async def probe(
+    endpoint: Endpoint, model: str, patience: Patience, generation: Generation | None = None
+) -> list[Capability]:
     """Return what the endpoint supports for this model; only the first one if it does not answer.
 
     Asks five questions, and again once for each parameter that it refuses. Raises NotConfigured.
     """
     transport = BatchApi(endpoint, patience)
+    generation = generation or Generation()
     try:
-        found = await _probe_all(_Probe(transport, Form(model, Generation())), transport)
-        return [*found, await _probe_batches(transport)] if found[0].supported else found
+        found = await _probe_all(_Probe(transport, Form(model, generation)), transport)
+        has_batches = found[0].supported and generation.api == "chat"  # those of other APIs are not used
+        return [*found, await _probe_batches(transport)] if has_batches else found
     finally:
         await transport.close()
 
@@ -105,7 +109,8 @@ async def check(endpoint: Endpoint, model: str, generation: Generation, patience
 async def _check(asks: _Probe, generation: Generation) -> list[Capability]:
     asked = asks.known.settings(SCHEMA)
     began = time.monotonic()
-    reply, form, _ = await asks.ask(f"Give the number {NUMBER}.", output=generation.output, schema=SCHEMA)
+    question = f"Give the number {NUMBER}."
+    reply, form, _ = await asks.ask(question, output=generation.output, schema=SCHEMA, logprobs=generation.logprobs)
     if isinstance(reply, FailedAttempt):
         return [Capability("answers", False, reply.message)]
     if wrong := reply.unusable():
@@ -114,13 +119,13 @@ async def _check(asks: _Probe, generation: Generation) -> list[Capability]:
     refused = sorted(asked.keys() - form.settings(SCHEMA).keys() - FORM_FIELDS)
     return [
         Capability("answers", True, took),
-        *([] if generation.output == "text" else [_describe_output(reply, form, generation.output)]),
+        *([] if generation.output == "text" else [_describe_output(reply, form)]),
         *(Capability(name, False, _describe_refusal(name, form)) for name in refused),
     ]
 
 
-def _describe_output(reply: Reply, form: Form, output: Output, name: str = "structured answer") -> Capability:
-    if form.output != output:
+def _describe_output(reply: Reply, form: Form, name: str = "structured answer") -> Capability:
+    if form.output == "text":
         return Capability(name, False, "refused; judges then ask for a text and look for JSON in it")
     if reply.data != {"number": NUMBER}:
         return Capability(name, False, reply.unusable() or reply.problem or f"answered {reply.text.strip()[:80]!r}")
@@ -184,32 +189,34 @@ async def _probe_output(asks: _Probe, output: Output, name: str) -> Capability:
     reply, form, _ = await asks.ask(f"Give the number {NUMBER}.", output=output, schema=SCHEMA)
     if isinstance(reply, FailedAttempt):
         return Capability(name, False, reply.message)
-    return _describe_output(reply, form, output, name)
+    return _describe_output(reply, form, name)
 
 
 async def _probe_probabilities(asks: _Probe) -> Capability:
-    reply, _, body = await asks.ask("Answer with the one word ready.", logprobs=True)
+    if "logprobs" in asks.known.api.lacks:
+        return Capability("log probabilities", False, NOT_IN_API)
+    reply, form, body = await asks.ask("Answer with the one word ready.", logprobs=True)
     if isinstance(reply, FailedAttempt) or body is None:
         return Capability("log probabilities", False, reply.message if isinstance(reply, FailedAttempt) else "")
     if wrong := reply.unusable():
         return Capability("log probabilities", None, wrong)
-    given = json.loads(body.raw)["choices"][0].get("logprobs")
-    return Capability("log probabilities", bool(given), "" if given else "the parameter is ignored")
+    if "logprobs" not in form.settings(None):
+        return Capability("log probabilities", False, "refused")
+    given = body.tokens is not None
+    return Capability("log probabilities", given, "" if given else "the parameter is ignored")
 
 
 def _describe_parameters(form: Form) -> list[Capability]:
-    length = Capability("length limit", True, f"as {form.length}")
+    length = Capability("length limit", True, f"as {form.api.length or form.length}")
     settings = form.settings(None)
     told = {
         "temperature": "not sent to reasoning models" if form.reasoning else "refused",
-        "seed": "refused: repeated calls may differ",
+        "seed": NOT_IN_API if "seed" in form.api.lacks else "refused: repeated calls may differ",
     }
     return [length, *(Capability(name, name in settings, "" if name in settings else told[name]) for name in told)]
 
 
 def _describe_limits(headers: Mapping[str, str]) -> Capability:
-    found = sorted((name.lower(), value) for name, value in headers.items() if name.lower().startswith(LIMIT_HEADERS))
-    told = ", ".join(
-        f"{name.removeprefix(LIMIT_HEADERS).strip('-') or 'requests'} {value[:40]}" for name, value in found
-    )
+    found = sorted(read_rate_limits(headers, "limit").items())
+    told = ", ".join(f"{kind or 'requests'} {value[:40]}" for kind, value in found)
     return Capability("states its limits", bool(found), told or "no x-ratelimit-limit headers")

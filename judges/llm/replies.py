@@ -6,16 +6,16 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from typing import Any
 
 from judges.llm import Reply, Usage
-from judges.llm.wire import TOOL, strip_unstorable
+from judges.llm.apis import APIS
+from judges.llm.apis.base import ReplyBody, add_counts, strip_unstorable
+from judges.llm.wire import TOOL
 
-LARGEST = 2**31 - 1  # largest value of a column of the trace
 MOST_OBJECTS = 50  # JSON objects that are searched for in one text
 THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-FILTERED = ("content_filter", "content_policy_violation")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "object": dict,
     "array": list,
@@ -27,117 +27,9 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-class UnreadableReply(Exception):
-    """A body that is not a chat completion; the message says what it is instead."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyBody:
-    """A chat completion: ``raw`` is its body as it was sent, and the other fields are parsed from it.
-
-    ``tool`` is the name of the function that the model called, and ``arguments`` the text of its arguments.
-    ``thought`` is True if the reply shows thoughts, or reached its length limit without any text.
-    """
-
-    raw: str
-    text: str = ""
-    tool: str = ""
-    arguments: str = ""
-    refusal: str = ""
-    finish: str = ""
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    thought: bool = False
-
-    @property
-    def cut(self) -> bool:
-        return self.finish in ("length", "max_tokens")
-
-
-def parse(raw: str) -> ReplyBody:
-    try:
-        whole = json.loads(raw)
-    except (ValueError, RecursionError):
-        raise UnreadableReply(f"The reply is not JSON; it begins with {raw[:80]!r}.") from None
-    if not isinstance(whole, dict):
-        raise UnreadableReply(f"The reply is JSON, but not an object; it begins with {raw[:80]!r}.")
-    error = whole.get("error")
-    if filtered := _read_filter(error):
-        return ReplyBody(raw, refusal=filtered, finish="content_filter")
-    if error:
-        raise UnreadableReply(f"The reply is an error: {strip_unstorable(str(error))[:300]}")
-    choices = whole.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(choice, dict) or not isinstance(message := choice.get("message"), dict):
-        raise UnreadableReply("The reply has no choices.")
-    return _body(raw, whole, str(choice.get("finish_reason") or ""), message)
-
-
-def _read_filter(error: Any) -> str:
-    """Return why a filter stopped the prompt, or "". Some endpoints report this as an error; a retry cannot help."""
-    if not isinstance(error, dict) or error.get("code") not in FILTERED:
-        return ""
-    return strip_unstorable(str(error.get("message") or "the endpoint filtered the prompt"))[:1000]
-
-
-def _body(raw: str, whole: dict[str, Any], finish: str, message: dict[str, Any]) -> ReplyBody:
-    tool, arguments = _read_tool_call(message.get("tool_calls"))
-    refusal = _join_text(message.get("refusal")).strip()
-    if finish == "content_filter":
-        refusal = refusal or "the endpoint filtered the reply"
-    text, usage = _join_text(message.get("content")), _read_usage(whole.get("usage"))
-    thoughts = message.get("reasoning_content") or message.get("reasoning") or usage.reasoning
-    silent = finish in ("length", "max_tokens") and not (text or arguments)
-    return ReplyBody(
-        raw=raw,
-        text=text,
-        tool=tool,
-        arguments=arguments,
-        refusal=refusal,
-        finish=strip_unstorable(finish)[:40],
-        model=strip_unstorable(_join_text(whole.get("model")))[:200],
-        usage=usage,
-        thought=bool(thoughts or silent or text.lstrip().startswith("<think>")),
-    )
-
-
-def _join_text(content: Any) -> str:
-    """Return a text, or the joined texts of a list of parts, as some endpoints send them."""
-    if isinstance(content, list):
-        return "".join(_join_text(part.get("text")) for part in content if isinstance(part, dict))
-    return strip_unstorable(content) if isinstance(content, str) else ""
-
-
-def _read_tool_call(calls: Any) -> tuple[str, str]:
-    call = calls[0] if isinstance(calls, list) and calls else None
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        return "", ""
-    arguments = function.get("arguments")
-    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return strip_unstorable(str(function.get("name") or "?"))[:80], strip_unstorable(written)
-
-
-def _read_usage(given: Any) -> Usage:
-    """Return token counts, None if implausible: an endpoint may omit them or count wrongly."""
-    found = given if isinstance(given, dict) else {}
-    return Usage(
-        prompt=_read_count(found.get("prompt_tokens")),
-        cached=_read_count(_unwrap(found, "prompt_tokens_details").get("cached_tokens")),
-        completion=_read_count(found.get("completion_tokens")),
-        reasoning=_read_count(_unwrap(found, "completion_tokens_details").get("reasoning_tokens")),
-    )
-
-
-def _unwrap(found: dict[str, Any], name: str) -> dict[str, Any]:
-    inner = found.get(name)
-    return inner if isinstance(inner, dict) else {}
-
-
-def _read_count(value: Any) -> int | None:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None
+def parse(raw: str, api: str = "chat") -> ReplyBody:
+    """Parse a reply of an API; raise UnreadableReply if it is none."""
+    return APIS[api].parse(raw)
 
 
 def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) -> Reply:
@@ -149,7 +41,7 @@ def build_reply(body: ReplyBody, schema: Mapping[str, Any] | None, output: str) 
     # A call of a function that was not offered says nothing about the trajectory.
     content = body.text if schema is None else THOUGHTS.sub("", body.text)
     text = content or (body.arguments if body.tool in ("", TOOL) else "")
-    reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage)
+    reply = Reply(text, None, body.refusal, body.cut, "", body.model, body.usage, body.tokens)
     if schema is None or reply.refusal or reply.cut:
         return reply
     data, problem = _find_data(body, content, schema)
@@ -256,7 +148,3 @@ def merge_repair(first: Reply, second: Reply) -> Reply:
     """Return the second reply if it can be read, else the first; with the usage of both."""
     usage = Usage(*map(add_counts, astuple(first.usage), astuple(second.usage)))
     return replace(first if second.data is None else second, usage=usage)
-
-
-def add_counts(first: int | None, second: int | None) -> int | None:
-    return None if first is None and second is None else (first or 0) + (second or 0)

@@ -20,16 +20,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, Omit, OpenAIError
 
 from judges.llm import Endpoint, NotConfigured, Patience
-from judges.llm.replies import FILTERED, ReplyBody, UnreadableReply, parse
-from judges.llm.wire import Encoded, strip_unstorable
+from judges.llm.apis.base import Api, ReplyBody, UnreadableReply, dicts, is_filter, strip_unstorable
+from judges.llm.wire import Encoded
 
 MAX_REPLY = 8 * 1024 * 1024  # bytes; the longest replies of models have some 100 kB
 LONGEST_WAIT = 600.0  # seconds that an endpoint may make us wait
 LONGEST_RESET = 60.0  # the same if the exhausted limit is unknown
-RESET, REMAINING = "x-ratelimit-reset", "x-ratelimit-remaining"
+RATE_LIMIT = re.compile(r"(?:x|anthropic)-ratelimit-(?:(limit|remaining|reset)(.*)|(.*)-(limit|remaining|reset))")
 UNITS = (86_400.0, 3600.0, 60.0, 1.0, 0.001)
 DURATION = re.compile(
     r"(?=\d)(?:(\d{1,4})d)?(?:(\d{1,5})h)?(?:(\d{1,6})m(?!s))?(?:(\d{1,8}(?:\.\d{1,9})?)s)?(?:(\d{1,9}(?:\.\d{1,9})?)ms)?"
@@ -38,6 +38,7 @@ A_YEAR_1973, A_YEAR_2286 = 1e8, 1e10  # Unix times: smaller numbers are seconds 
 AGAIN = (408, 409, 425, 429)  # and every status from 500
 GZIP = b"\x1f\x8b"
 NO_KEY = "none"  # sent to endpoints without a key, since the header is required
+INVALID_KEY = "API_KEY_INVALID"  # Gemini's reason in an answer 400
 SHORTEST_KEY = 8  # characters; a shorter word only fills the header: none, EMPTY, ollama
 
 # These loggers write addresses at level INFO and headers below it.
@@ -135,7 +136,7 @@ class Transport:
         """
         try:
             async with asyncio.timeout(self._patience.timeout):
-                return self._read(await self._request(content, sent))
+                return self._read(await self._request(content, sent), content.api)
         except TimeoutError:
             return FailedAttempt(
                 f"The endpoint did not complete its reply within {self._patience.timeout:g} seconds.", again=True
@@ -154,37 +155,40 @@ class Transport:
                 yield piece
             sent()
 
+        headers: dict[str, str | Omit] = {"Content-Length": str(content.length)}
+        if content.api.build_headers is not None:
+            headers |= {"Authorization": Omit(), **content.api.build_headers(self._endpoint.key or NO_KEY)}
         try:
             return await self._client.post(
-                "/chat/completions",
+                content.api.build_path(content.request, self._endpoint.base_url),
                 cast_to=httpx2.Response,
                 content=pieces(),
-                options={"headers": {"Content-Length": str(content.length)}},
+                options={"headers": headers},
             )
         except APIStatusError as error:
             return error.response
 
-    def _read(self, response: httpx2.Response) -> ReplyBody | FailedAttempt:
+    def _read(self, response: httpx2.Response, api: Api) -> ReplyBody | FailedAttempt:
         self.headers = response.headers
-        return self.read(response.status_code, self._hide_key(_unpack(response.content)), response.headers)
+        return self.read(api, response.status_code, self._hide_key(_unpack(response.content)), response.headers)
 
-    def read(self, status: int, text: str, headers: Mapping[str, str]) -> ReplyBody | FailedAttempt:
+    def read(self, api: Api, status: int, text: str, headers: Mapping[str, str]) -> ReplyBody | FailedAttempt:
         """Return what an answer says; ``text`` is its body without our key."""
         if status == 200:
             try:
-                return parse(text)
+                return api.parse(text)
             except UnreadableReply as problem:
                 return FailedAttempt(self._hide_key(str(problem)), again=True)
         error = _read_error(text)
-        if status == 400 and error.get("code") in FILTERED:
-            return parse(json.dumps({"error": error}))
+        if status == 400 and is_filter(error):
+            return api.parse(json.dumps({"error": error}))
         return self._build_failure(status, error, headers)
 
     def _build_failure(self, status: int, error: Mapping[str, Any], headers: Mapping[str, str]) -> FailedAttempt:
         said = strip_unstorable(str(error.get("message") or ""))[:500]
         named = f"The endpoint {self._endpoint.name} answered {status}"
         message = f"{named}: {said}" if said else f"{named}."
-        if status in (401, 403):
+        if status in (401, 403) or (status == 400 and INVALID_KEY in _read_details(error, "reason")):
             return FailedAttempt(f"{message} Check the key in {self._endpoint.variable}.", again=False, unpaid=True)
         if status < 400:
             return FailedAttempt(f"{named} and redirects elsewhere; set its final address in JUDGE_ENDPOINTS.", False)
@@ -194,6 +198,8 @@ class Transport:
         param = str(error.get("param") or "")
         limited = status == 429
         wait = read_waiting_time(headers, self._clock(), limited) if again else None
+        if again and wait is None and (delays := _read_details(error, "retryDelay")):
+            wait = min(_parse_seconds(delays[0], self._clock()), LONGEST_WAIT) or None
         return FailedAttempt(message, again, wait, status in (400, 422), param, unpaid=limited, limited=limited)
 
     def _hide_key(self, text: str) -> str:
@@ -226,10 +232,16 @@ def _read_error(text: str) -> dict[str, Any]:
         whole = json.loads(text)
     except (ValueError, RecursionError):
         return {"message": " ".join(text[:2000].split())[:300]}
+    whole = whole[0] if isinstance(whole, list) and whole else whole  # Gemini's compatible endpoint
     found = whole.get("error", whole) if isinstance(whole, dict) else whole
     if not isinstance(found, dict):
         return {"message": str(found)[:300]}
     return found if found.get("message") else {**found, "message": str(found.get("detail") or "")}
+
+
+def _read_details(error: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts with a name in the details of an error of Gemini."""
+    return [said for one in dicts(error.get("details")) if isinstance(said := one.get(name), str)]
 
 
 def read_waiting_time(headers: Mapping[str, str], now: float, limited: bool = False) -> float | None:
@@ -249,11 +261,23 @@ def read_waiting_time(headers: Mapping[str, str], now: float, limited: bool = Fa
     return (_read_reset(headers, now) or None) if limited else None
 
 
+def read_rate_limits(headers: Mapping[str, str], figure: str) -> dict[str, str]:
+    """Return a figure ("limit", "remaining" or "reset") of each rate limit by its kind, such as "requests" or "tokens".
+
+    OpenAI and most others write x-ratelimit-reset-tokens, Anthropic anthropic-ratelimit-tokens-reset.
+    """
+    found = {}
+    for name, value in headers.items():
+        if (parts := RATE_LIMIT.fullmatch(name.lower())) and (parts[1] or parts[4]) == figure:
+            found[parts[3] or parts[2].strip("-")] = value
+    return found
+
+
 def _read_reset(headers: Mapping[str, str], now: float) -> float:
-    """Return the wait until x-ratelimit-reset(-requests, -tokens, ...), by x-ratelimit-remaining of the same kind."""
-    kinds = [name.lower().removeprefix(RESET) for name in headers if name.lower().startswith(RESET)]
-    resets = {kind: _parse_seconds(headers[f"{RESET}{kind}"], now) for kind in kinds}
-    used_up = [seconds for kind, seconds in resets.items() if headers.get(f"{REMAINING}{kind}") == "0"]
+    """Return the wait until the exhausted rate limits are reset, or until the last one is if none is exhausted."""
+    resets = {kind: _parse_seconds(value, now) for kind, value in read_rate_limits(headers, "reset").items()}
+    remaining = read_rate_limits(headers, "remaining")
+    used_up = [seconds for kind, seconds in resets.items() if remaining.get(kind) == "0"]
     if used_up:
         return min(max(used_up), LONGEST_WAIT)
     return min(max(resets.values(), default=0.0), LONGEST_RESET)

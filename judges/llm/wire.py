@@ -1,6 +1,7 @@
-"""Builder of chat completion requests, their trace and the keys of calls. Does not use the network.
+"""Builder of requests, their trace and the keys of calls. Does not use the network.
 
-A request is built once, with images by digest. This form is traced and hashed; `Encoded` inserts the images.
+A request is built once as chat completion, with images by digest, and translated to the API of the judge. This form is
+traced and hashed; `Encoded` inserts the images.
 """
 
 from __future__ import annotations
@@ -16,13 +17,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from judges.llm import Call, Endpoint, Generation, Part, Prompt, SentImage
+from judges.llm.apis import APIS
+from judges.llm.apis.base import strip_unstorable
 
 LENGTHS = ("max_tokens", "max_completion_tokens")
+OUTPUT_FIELDS = {"schema": ("response_format",), "tool": ("tools", "tool_choice"), "text": ()}
 SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second is for reasoning models
 PICTURE_TOKENS = 1_100  # approximate count of endpoints for a screenshot in high detail
 TOOL = "answer"  # the name of the function, and of the schema
+PROMPT_FIELDS = ("messages", "input", "contents", "system", "instructions", "systemInstruction")
+TEXT_FIELDS = ("content", "text", "system", "instructions")
 
 # Fields of a request that no judge may add to it: they have settings of their own, or change the form of the reply.
+# An API may have more, see `Api.reserved`.
 RESERVED = {
     *("model", "messages", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "reasoning_effort"),
     *("response_format", "tools", "tool_choice", "functions", "stream", "stream_options", "models", "n"),
@@ -31,21 +38,10 @@ RESERVED = {
 # Phrases in errors of endpoints about an unknown parameter, as opposed to other errors about a parameter.
 UNKNOWN = re.compile(
     r"unsupported|not support|unrecogni[sz]ed|unknown|not permitted|not allowed|unexpected|extra inputs"
-    r"|invalid parameter|invalid schema|not available|not accept|may only be set",
+    r"|invalid parameter|invalid schema|not available|not accept|may only be set|deprecated|not enabled|not be enabled",
     re.IGNORECASE,
 )
 VALUE = re.compile(r"unsupported value|supported values", re.IGNORECASE)
-ADAPTABLE = (
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "seed",
-    "reasoning_effort",
-    "response_format",
-    "tools",
-)
-ALIASES = {"json_schema": "response_format", "tool_choice": "tools", "functions": "tools"}
-NAMES = re.compile(rf"(?<![\w-])({'|'.join((*ADAPTABLE, *ALIASES))})(?![\w-])")
 
 REPAIR = (
     "That answer could not be used: {problem} Give the same answer again as one JSON object that fits this JSON "
@@ -66,15 +62,17 @@ class Form:
 
     def __init__(self, model: str, generation: Generation) -> None:
         self.model, self.generation = model, generation
-        self.output = generation.output
+        self.api = APIS[generation.api]
+        # Anthropic's answers fit a schema as the input of a tool.
+        self.output = "tool" if (generation.api, generation.output) == ("anthropic", "schema") else generation.output
         newer = OPENAI.search(model) if generation.dialect == "auto" else generation.dialect == "reasoning"
         self.length = "max_completion_tokens" if newer else "max_tokens"
         self.reasoning = is_reasoning(model, generation)
-        self._left_out = {"temperature"} if newer else set()
+        self._left_out = {*self.api.lacks, *(["temperature"] if newer else [])}
         self._refused: set[str] = set()
 
     def settings(self, schema: Mapping[str, Any] | None, vote: int = 0) -> dict[str, Any]:
-        """Return all fields of a request except its messages; another ``vote`` has another seed."""
+        """Return all fields of a chat completion except its messages; another ``vote`` has another seed."""
         asked = self.generation
         given = {
             "model": self.model,
@@ -83,6 +81,8 @@ class Form:
             "top_p": None if asked.top_p == -1 else asked.top_p,
             "seed": None if asked.seed == -1 else asked.seed + vote,
             "reasoning_effort": asked.reasoning_effort or None,
+            "logprobs": asked.logprobs or None,
+            "prompt_cache": asked.prompt_cache or None,
         } | (_build_output(self.output, schema) if schema else {})
         given |= json.loads(asked.extra_body or "{}")
         return {name: value for name, value in given.items() if value is not None and name not in self._left_out}
@@ -92,13 +92,16 @@ class Form:
 
         If the judge sets a dialect, length limit and temperature do not change.
         """
-        name = _find_refused_name(param, message)
-        if name not in request or name in self._refused:
+        name = _find_refused_name(param, message, self.api.names)
+        sent = request if self.api.name == "chat" else {*self.settings(None), *OUTPUT_FIELDS[self.output]}
+        if name not in sent or name in self._refused:
             return
         if name in ("max_tokens", "max_completion_tokens", "temperature") and self.generation.dialect != "auto":
             return
         if name == "reasoning_effort" and VALUE.search(message):
             return  # the model supports other efforts; without the effort it would be another judge
+        if name == "logprobs" and not self.generation.logprobs:
+            return  # one of the further fields of the judge
         self._refused.add(name)
         if name in LENGTHS:
             self.length = next(other for other in LENGTHS if other != name)
@@ -108,9 +111,9 @@ class Form:
         else:
             self._left_out.add(name)
 
-    def with_output(self, output: Literal["schema", "tool", "text"]) -> Form:
+    def with_output(self, output: Literal["schema", "tool", "text"], *, logprobs: bool = False) -> Form:
         """Return a form for another output that has learned the same of the other parameters."""
-        other = Form(self.model, replace(self.generation, output=output))
+        other = Form(self.model, replace(self.generation, output=output, logprobs=logprobs))
         other.length, other.reasoning = self.length, self.reasoning
         other._left_out, other._refused = set(self._left_out), self._refused - {"response_format", "tools"}
         return other
@@ -120,12 +123,16 @@ class Form:
         self.reasoning |= thought and self.generation.reasoning == "auto"
 
 
-def _find_refused_name(param: str, message: str) -> str:
-    """Return the parameter that an endpoint does not know, "" if its error is about something else."""
+def _find_refused_name(param: str, message: str, names: Mapping[str, str]) -> str:
+    """Return the parameter that an endpoint does not know, "" if its error is about something else.
+
+    ``names`` maps the parameters of an API to those of chat completions.
+    """
     if not UNKNOWN.search(message) or "context length" in message:
         return ""
-    found = NAMES.search(param) or NAMES.search(message)
-    return ALIASES.get(found[1], found[1]) if found else ""
+    known = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![\w-])")
+    found = known.search(param) or known.search(message)
+    return names[found[1]] if found else ""
 
 
 def _build_output(output: str, schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +179,7 @@ def build_request(
             {"role": "assistant", "content": strip_unstorable(correction.reply) or "(nothing)"},
             {"role": "user", "content": strip_unstorable(wanted)},
         ]
-    return form.settings(schema, vote) | {"messages": messages}
+    return form.api.translate(form.settings(schema, vote) | {"messages": messages})
 
 
 def _build_content(parts: tuple[Part, ...], sent: Mapping[str, str]) -> str | list[dict[str, Any]]:
@@ -189,13 +196,17 @@ def _describe_picture(part: SentImage, sent: Mapping[str, str]) -> dict[str, Any
     return {"type": "image_url", "image_url": digests | {"media_type": part.media_type, "detail": part.detail}}
 
 
-def build_call(endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0) -> Call:
+def build_call(
+    endpoint: Endpoint, request: Mapping[str, Any], stage: str, step: int | None, vote: int = 0, api: str = "chat"
+) -> Call:
     """Return the call with its key: SHA-256 of endpoint and request as canonical JSON, and of a vote after the first.
 
     Two endpoints may serve different models under one name. Without a seed the requests of all votes are equal, so only
-    their keys separate the replies.
+    their keys separate the replies. Requests of two APIs may be equal too: all but chat completions are in the key.
     """
     former = {"request": request, "vote": vote} if vote else request
+    if api != "chat":
+        return Call(_hash({"endpoint": endpoint.identity, "api": api, "call": former}), stage, step, request)
     key = _hash({"endpoint": endpoint.identity, "call": former})
     return Call(key, stage, step, request, former_key=_hash(former))
 
@@ -213,15 +224,26 @@ class Encoded:
     the messages. ``length`` is the size of the whole body in bytes.
     """
 
-    def __init__(self, request: Mapping[str, Any], pictures: dict[str, bytes]) -> None:
+    def __init__(self, request: Mapping[str, Any], pictures: dict[str, bytes], api: str = "chat") -> None:
+        self.api, self.request = APIS[api], request
         mark = secrets.token_hex(16)  # no text can contain it by chance or on purpose
-        messages = [message | {"content": _fill_content(message["content"], mark)} for message in request["messages"]]
-        text = json.dumps({**request, "messages": messages}, ensure_ascii=False, separators=(",", ":"))
+        messages = self._fill_images(request[self.api.messages], mark)
+        body = {name: value for name, value in request.items() if name not in self.api.omitted}
+        text = json.dumps(body | {self.api.messages: messages}, ensure_ascii=False, separators=(",", ":"))
         self._first, *rest = text.encode().split(mark.encode())
         self._rest = [(piece[:64].decode(), piece[64:]) for piece in rest]
         self._pictures = pictures
         sizes = [compute_sent_size(pictures[digest]) + len(piece) for digest, piece in self._rest]
         self.length = len(self._first) + sum(sizes)
+
+    def _fill_images(self, value: Any, mark: str) -> Any:
+        if isinstance(value, list):
+            return [self._fill_images(one, mark) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        if "sha256" in value:  # messages have texts and images alone
+            return self.api.fill_image(value, f"{mark}{value['sha256']}")
+        return {name: self._fill_images(one, mark) for name, one in value.items()}
 
     async def pieces(self) -> AsyncIterator[bytes]:
         yield self._first
@@ -236,34 +258,23 @@ def compute_sent_size(data: bytes) -> int:
     return (len(data) + 2) // 3 * 4
 
 
-def _fill_content(content: Any, mark: str) -> Any:
-    if isinstance(content, str):
-        return content
-    return [part if part["type"] == "text" else _fill_picture(part["image_url"], mark) for part in content]
-
-
-def _fill_picture(picture: Mapping[str, str], mark: str) -> dict[str, Any]:
-    url = f"data:{picture['media_type']};base64,{mark}{picture['sha256']}"
-    return {
-        "type": "image_url",
-        "image_url": {"url": url} | ({"detail": picture["detail"]} if picture["detail"] else {}),
-    }
-
-
 def estimate_tokens(request: Mapping[str, Any]) -> int:
-    """Estimate the tokens of a request: one for four characters, and `PICTURE_TOKENS` for an image."""
-    characters = pictures = 0
-    for message in request["messages"]:
-        content = message["content"]
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        characters += sum(len(part["text"]) for part in parts if part["type"] == "text")
-        pictures += sum(part["type"] != "text" for part in parts)
+    """Estimate the tokens of a request of any API: one for four characters, and `PICTURE_TOKENS` for an image."""
+    characters, pictures = _measure({name: request[name] for name in PROMPT_FIELDS if name in request})
     return characters // 4 + pictures * PICTURE_TOKENS
 
 
-def strip_unstorable(text: str) -> str:
-    """Replace characters that JSON endpoints and databases reject: NUL and halves of surrogate pairs."""
-    return text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+def _measure(value: Any, name: str = "") -> tuple[int, int]:
+    """Return the characters of the texts and the number of images."""
+    if isinstance(value, str):
+        return (len(value) if name in TEXT_FIELDS else 0), 0
+    if isinstance(value, Mapping):
+        if "sha256" in value:
+            return 0, 1
+        found = [_measure(one, key) for key, one in value.items()]
+    else:
+        found = [_measure(one) for one in value] if isinstance(value, list) else []
+    return sum(characters for characters, _ in found), sum(pictures for _, pictures in found)
 
 
 # --- reasoning models -------------------------------------------------------------------------------------------------
@@ -301,4 +312,6 @@ def is_reasoning(model: str, generation: Generation) -> bool:
     """Return True if a judge's model reasons: as the judge states, or by the dialect and the model's name."""
     if generation.reasoning != "auto":
         return generation.reasoning == "yes"
+    if generation.api == "anthropic" and generation.reasoning_effort not in ("", "none"):
+        return True  # these models reason only if asked to
     return generation.dialect == "reasoning" or is_reasoning_model(model)

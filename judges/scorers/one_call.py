@@ -89,7 +89,8 @@ class PublishedScorer:
         reply = await model.ask(prompt, stage=STAGE, schema=self.method.schema)
         asked = self.method.schema["properties"].keys() - {"reason", "verdict"}
         said = {name: value for name, value in (reply.data or {}).items() if name in asked}
-        return replace(build_score(reply, reading.read_verdict, shown.pictures), notes=said)
+        score = build_score(reply, reading.read_verdict, shown.pictures)
+        return replace(score, notes={**said, **score.notes})
 
     async def _judge_upstream(self, subject: Subject, model: Asker) -> Score:
         shown = self.method.shows_upstream(subject)
@@ -184,6 +185,7 @@ def build_score(reply: Reply, read: Callable[[Reply], Verdict | None], pictures:
         explanation=reading.read_explanation(reply),
         steps=tuple(StepEvidence(step, None, kept=True) for step, _ in pictures),
         response=reply.text,
+        notes=reading.note_confidence(reply, verdict),
     )
 
 

@@ -5,6 +5,7 @@ The rules of published judges, which infer more than a reply states, are in `ups
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -67,11 +68,19 @@ def find_verdict(text: str) -> Verdict | None:
     Only whole words count, and a negation inverts a word: "unsuccessful" and "not a success" are failure. Return None
     if both verdicts are stated, or neither.
     """
+    line, _ = _find_statement(text)
+    return _find_stated(line)
+
+
+def _find_statement(text: str) -> tuple[str, int]:
+    """Return the line that may state the verdict, and its place in the text."""
     markers = list(STATUS.finditer(text))
-    if markers:
-        return _find_stated(text[markers[-1].end() :].strip().partition("\n")[0])
-    last = text.strip().rpartition("\n")[2]
-    return _find_stated(last) if len(last) <= LONGEST_STATEMENT else None
+    if not markers:
+        last = text.strip().rpartition("\n")[2]
+        return (last, text.rindex(last)) if len(last) <= LONGEST_STATEMENT else ("", 0)
+    rest = text[markers[-1].end() :]
+    line = rest.strip().partition("\n")[0]
+    return line, markers[-1].end() + rest.index(line)
 
 
 def _find_stated(text: str) -> Verdict | None:
@@ -83,6 +92,40 @@ def _find_stated(text: str) -> Verdict | None:
             plain = (hit["success"] is None) == (hit["negated"] is not None)
             found.add(None if doubtful else Verdict.SUCCESS if plain else Verdict.FAILURE)
     return found.pop() if len(found) == 1 else None
+
+
+def note_confidence(reply: Reply, verdict: Verdict | None) -> dict[str, float]:
+    """Return the note ``confidence``: the probability of the tokens that spell the verdict, given the text before them.
+
+    It is the exponentiated sum of their log probabilities, rounded to four digits. G-Eval (arXiv 2303.16634) weights
+    scores with the same probabilities. A token that also holds neighbours of the word counts as a whole. No note if the
+    endpoint states no log probabilities, the answer is a function call, or the verdict is not one word of the reply.
+    """
+    if not reply.tokens or verdict is None:
+        return {}
+    text = "".join(token for token, _ in reply.tokens)
+    place = _find_word(text, reply, verdict)
+    if place is None or reply.text.strip() not in text:
+        return {}
+    start, total = 0, 0.0
+    for token, logarithm in reply.tokens:
+        if start < place[1] and start + len(token) > place[0]:
+            total += logarithm
+        start += len(token)
+    return {"confidence": round(math.exp(total), 4)}
+
+
+def _find_word(text: str, reply: Reply, verdict: Verdict) -> tuple[int, int] | None:
+    """Return where the word of the verdict begins and ends: the value in JSON, or the only word of a statement."""
+    if reply.data is not None:
+        word = {Verdict.SUCCESS: "success", Verdict.FAILURE: "failure"}.get(verdict)
+        values = list(re.finditer(rf'"verdict"\s*:\s*"({word})"', text))
+        return values[-1].span(1) if values else None
+    line, place = _find_statement(text)
+    words = list(WORDS.finditer(line))
+    if len(words) != 1 or _find_stated(line) is not verdict:
+        return None
+    return place + words[0].start(), place + words[0].end()
 
 
 def read_explanation(reply: Reply) -> str:

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from judges.llm import Asker, ImageRef
 from judges.scorer import KeyPointEvidence, Kind, ParameterError, Prompts, Score, StepEvidence, Subject, register
-from judges.scorers import framing
+from judges.scorers import framing, reading
 from judges.scorers.suspicion import add_suspicions
 from judges.scorers.together import run_together
 from judges.scorers.webjudge_modes import Framed, PictureReply, Points, StageUnusable, Upstream
@@ -167,7 +167,7 @@ class WebJudgeScorer:
             explanation=decision.explanation,
             key_points=decision.key_points,
             response=reply.text,
-            notes={**made.notes, **decision.notes},
+            notes={**made.notes, **decision.notes, **reading.note_confidence(reply, decision.verdict)},
             status_not_stated=decision.status_not_stated,
         )
 

@@ -3,13 +3,15 @@
 ``python -m judges.tests.fake_openai --port 0`` prints its port and answers ``POST /v1/chat/completions``. What it
 answers is set by ``POST /control`` and what it saw is told by ``GET /control``; `builders.Fake` speaks both.
 
+The paths of the other APIs (`PATHS`) are answered in the same way: their bodies are scripted with ``body``.
+
 A rule is an object with ``match`` (a text that the request holds, or several), and any of
 
 * ``raw``: the same, compared with the JSON of the request as it stands (``"seed"`` is a parameter, not a word);
 * ``name``: counted under this name;
 * ``after``: not for the first so many requests that match;
 * ``times``: only for the first so many of the others;
-* ``key``: only for requests with this bearer token;
+* ``key``: only for requests with this bearer token, or this key in the header of another API;
 * ``latency``: seconds before the answer; a rule with nothing else to say leaves the answer to the rules below it;
 * ``hold``: true to answer only after ``POST /control {"release": NAME}``;
 * ``reply``: the text of the model's message; ``message``: the whole message; ``finish``: its finish_reason;
@@ -40,6 +42,8 @@ from typing import Any
 from judges.tests.fake_batches import Batches
 
 HEADER_LIMIT = 64 * 1024
+PATHS = re.compile(r"/v1/(chat/completions|responses|messages)|/v1beta/models/[^/?]+:generateContent")
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 PICTURE = re.compile(r"data:image/[a-z]+;base64,[A-Za-z0-9+/=]+")
 ANY_STAGE = (
     "**Key Points**:\n1. The first requirement\n2. The second requirement\n\n"
@@ -84,7 +88,7 @@ class Request:
         line, *fields = head.decode("latin-1").split("\r\n")
         self.method, self.path, _ = line.split(" ", 2)
         self.headers = {name.lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
-        self.key = self.headers.get("authorization", "").removeprefix("Bearer ")
+        self.key = "".join(self.headers.get(name, "") for name in KEY_HEADERS).removeprefix("Bearer ")
         self.body = body
 
 
@@ -104,6 +108,7 @@ class Script:
         self.by_rule: Counter[str] = Counter()
         self.arrivals: list[float] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.held = self.in_flight = self.peak = self.held_bytes = self.peak_bytes = 0
         self.changed = asyncio.Event()
         self.batches = Batches(self)
@@ -135,6 +140,7 @@ class Script:
             "arrivals": self.arrivals,
             "headers": self.headers,
             "bodies": self.bodies,
+            "paths": self.paths,
             **self.batches.standing(),
         }
 
@@ -152,7 +158,8 @@ class Script:
         self.peak, self.peak_bytes = max(self.peak, self.in_flight), max(self.peak_bytes, self.held_bytes)
         self.arrivals.append(time.monotonic())
         if self.record:
-            self.headers.append({k: v for k, v in request.headers.items() if k != "authorization"})
+            self.headers.append({k: v for k, v in request.headers.items() if k not in KEY_HEADERS})
+            self.paths.append(request.path)
             self.bodies.append(PICTURE.sub("data:image", request.body.decode("utf-8", "replace")))
         self.changed.set()
 
@@ -305,7 +312,7 @@ class Connection(asyncio.BufferedProtocol):
     async def serve(self, request: Request) -> None:
         if request.path.startswith("/control"):
             await self.control(request)
-        elif request.method == "POST" and request.path == "/v1/chat/completions":
+        elif request.method == "POST" and PATHS.fullmatch(request.path):
             await self.complete(request)
         elif request.path.startswith(("/v1/files", "/v1/batches")):
             await self.script.batches.serve(self, request)

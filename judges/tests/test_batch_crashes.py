@@ -288,7 +288,7 @@ def test_polls_become_rarer_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> N
 def test_one_worker_is_called_for_a_run_in_batches(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[int] = []
     monkeypatch.setattr(jobs.work_on, "delay", called.append)
-    jobs.call_workers(7, 100, "batch")
+    jobs.call_workers(7, 100, alone=True)
     assert called == [7]
     jobs.call_workers(8, 100)
     assert called == [7, 8, 8, 8, 8]

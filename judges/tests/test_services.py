@@ -18,6 +18,7 @@ from annotation.models import ApiToken
 from judges import planning, runs
 from judges.llm import client
 from judges.models import JudgeRun, Judgment, ModelCall, ModelTerms
+from judges.ready_judges import RunRefused
 from judges.tests.batching import SUCCESS, Here, poll, short_pauses, work_once
 from judges.tests.builders import Fake, defined_judge, started_run, worked
 from judges.working.call_log import compute_cost
@@ -171,3 +172,10 @@ def test_page_of_a_run_says_that_it_waits_for_a_batch(here: Here) -> None:
     poll(run)
     page = browser.get(reverse("judge-run", args=[run.pk])).content.decode()
     assert (run.state, "Waiting for" in page) == ("finished", False)
+
+
+@pytest.mark.parametrize(("service", "api"), [("batch", "responses"), ("batch", "anthropic"), ("flex", "gemini")])
+def test_service_that_an_api_does_not_have_is_refused(here: Here, service: str, api: str) -> None:
+    judge = defined_judge("other", generation={"api": api})
+    with pytest.raises(RunRefused, match=f"The service {service} is OpenAI's, and other uses the API {api}"):
+        started_run(here.mira, here.submission, judge, service=service)

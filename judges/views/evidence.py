@@ -12,11 +12,16 @@ from annotation.models import Trajectory
 from annotation.records import Verdict
 from judges import trace
 from judges.llm import replies
+from judges.llm.apis import APIS
+from judges.llm.apis.base import UnreadableReply
 from judges.models import Judgment, ModelCall
 from judges.scorer import REGISTRY
 from judges.scorers.detail_values import LONGEST, dicts, mapping, read_as, text, whole
 
 MOST = 1_000_000  # entries of a list: all, since an import has its own limits
+# Where the APIs have the system text and images, in requests of the trace.
+SYSTEM_FIELDS = ("system", "instructions", "systemInstruction")
+IMAGE_FIELDS = ("image_url", "source", "inlineData")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +138,18 @@ class ShownCall:
     reply: str
 
 
-def build_call(call: ModelCall, steps: Mapping[str, int]) -> ShownCall:
+def build_call(call: ModelCall, steps: Mapping[str, int], api: str = "chat") -> ShownCall:
     """Return a call for the page; ``steps`` maps the digest of a screenshot to its first step."""
     request, reply = trace.read_texts(call)
     body = mapping(request)
-    messages = [
-        (text(one.get("role")), list(_read_parts(one.get("content"), steps)))
-        for one in dicts(body.get("messages"), MOST)
+    messages = [("system", list(_read_parts(body[name], steps))) for name in SYSTEM_FIELDS if name in body]
+    messages += [
+        (text(one.get("role")), list(_read_parts(one.get("content", one.get("parts")), steps)))
+        for one in dicts(body.get(APIS[api].messages), MOST)
     ]
-    rest = {name: value for name, value in body.items() if name != "messages"}
+    rest = {name: value for name, value in body.items() if name not in (*SYSTEM_FIELDS, APIS[api].messages)}
     settings = json.dumps(rest, indent=1, ensure_ascii=False) if rest else ""
-    return ShownCall(call, trace.is_pruned(call), messages, settings, _read_reply(reply), (reply or "")[:LONGEST])
+    return ShownCall(call, trace.is_pruned(call), messages, settings, _read_reply(reply, api), (reply or "")[:LONGEST])
 
 
 def map_steps(trajectory: Trajectory) -> dict[str, int]:
@@ -154,20 +160,22 @@ def map_steps(trajectory: Trajectory) -> dict[str, int]:
 def _read_parts(content: Any, steps: Mapping[str, int]) -> Iterator[Part]:
     if isinstance(content, str):
         yield Part(text=content[:LONGEST])
+    if isinstance(content, dict):
+        yield from _read_parts(content.get("parts"), steps)
     for part in dicts(content, MOST):
         if isinstance(part.get("text"), str):
             yield Part(text=part["text"][:LONGEST])
             continue
-        picture = part.get("image_url")
-        digest = text(picture.get("screenshot")) if isinstance(picture, dict) else ""
+        pictures = [mapping(part.get(name)) for name in IMAGE_FIELDS]
+        digest = next((found for one in pictures if (found := text(one.get("screenshot")))), "")
         yield Part(text="" if digest else text(part), digest=digest, step=steps.get(digest))
 
 
-def _read_reply(reply: str | None) -> str:
+def _read_reply(reply: str | None, api: str) -> str:
     """Return the model's text in the raw body of a reply, or ""."""
     try:
-        body = replies.parse(reply or "")
-    except replies.UnreadableReply:
+        body = replies.parse(reply or "", api)
+    except UnreadableReply:
         return ""
     return text(body.text or body.arguments or body.refusal)
 

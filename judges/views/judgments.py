@@ -56,13 +56,13 @@ def judgment(request: Request, pk: int) -> HttpResponse:
 def judgment_trace(request: Request, pk: int) -> HttpResponse:
     found = access.find_judgment(request.user, pk)
     assert found.trajectory is not None  # noqa: S101 - find_judgment returns no others
-    steps = map_steps(found.trajectory)
+    steps, api = map_steps(found.trajectory), str(found.judge.generation.get("api", "chat"))
     shown = paginate(request, trace.select_calls(found), 50)
     context = {
         "judgment": found,
         "trajectory": found.trajectory,
         "page": shown,
-        "calls": [build_call(call, steps) for call in shown],
+        "calls": [build_call(call, steps, api) for call in shown],
         "address": reverse("judgment", args=[pk]) + "?",
     }
     return render(request, "judges/_trace.html" if request.htmx else "judges/trace.html", context)

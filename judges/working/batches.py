@@ -21,7 +21,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from annotation import clock
 from judges import quotas
 from judges.llm import BudgetSpent, Call, Outcome, QuotaSpent, Usage
-from judges.llm.replies import ReplyBody
+from judges.llm.apis.base import ReplyBody
 from judges.models import JudgeRun, ModelBatch, ModelCall, ModelTerms, RunItem, Service
 from judges.working.call_log import NO_USAGE, ItemCallLog, build_counts, compute_cost, make_storable, sum_cost
 from judges.working.leases import OPEN, compute_silence_limit

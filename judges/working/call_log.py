@@ -11,7 +11,7 @@ from django.db.models import Sum
 
 from annotation import clock
 from judges.llm import BudgetSpent, Call, Endpoint, Outcome, Usage
-from judges.llm.wire import strip_unstorable
+from judges.llm.apis.base import strip_unstorable
 from judges.models import EndpointAddress, JudgeRun, ModelCall, ModelTerms, Service
 from judges.working.database import DatabaseThread
 from judges.working.limits import Budget
@@ -23,6 +23,7 @@ NO_USAGE = (
     "Start a run without a budget, or set the prices of the model and resume."
 )
 SHARES: dict[str, Decimal] = {Service.BATCH: Decimal("0.5"), Service.FLEX: Decimal("0.5")}  # of the usual price
+CACHE_WRITE = Decimal("1.25")
 
 
 @dataclass(slots=True)
@@ -186,6 +187,8 @@ def compute_cost(terms: ModelTerms | None, usage: Usage, service: str = "") -> D
     """Return the cost in US dollars: tokens times prices per million, times the share of the service (`SHARES`).
 
     None if a price or a count is unknown. A shipped price is unknown for a longer prompt than it is stated for.
+    Tokens that the endpoint writes to its cache cost `CACHE_WRITE` times the price of the prompt, as at Anthropic (for
+    5 minutes) and at OpenAI since GPT-5.6.
     """
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
@@ -196,7 +199,9 @@ def compute_cost(terms: ModelTerms | None, usage: Usage, service: str = "") -> D
         return None
     cached = min(_clip_count(usage.cached) or 0, prompt)
     cached_price = terms.input_price if terms.cached_price is None else terms.cached_price
+    written = min(_clip_count(usage.written) or 0, prompt - cached)
     total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
+    total += written * terms.input_price * (CACHE_WRITE - 1)
     cost = (total * SHARES.get(service, 1) / A_MILLION).quantize(Decimal("1e-8"))
     return cost if cost < A_MILLION else None  # no correct token count has such a cost
 

@@ -1,4 +1,4 @@
-"""judge_doctor ENDPOINT --model M [--json]"""
+"""judge_doctor ENDPOINT --model M [--api API] [--json]"""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.formats.printable import printable
 from judges import ready_judges
-from judges.llm import NotConfigured, Patience
+from judges.llm import Generation, NotConfigured, Patience
+from judges.llm.apis import APIS
 from judges.llm.probing import probe
 
 WORDS = {True: "yes", False: "no", None: "?"}
@@ -26,6 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("endpoint", metavar="ENDPOINT", help="its name in JUDGE_ENDPOINTS")
         parser.add_argument("--model", required=True, help="the model's name at this endpoint")
+        parser.add_argument("--api", choices=list(APIS), default="chat", help="the API of the judge's generation")
         parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for one call (60)")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -33,11 +35,16 @@ class Command(BaseCommand):
         patience = Patience(timeout=options["timeout"])
         try:
             endpoint = ready_judges.load_endpoint(options["endpoint"])
-            found = async_to_sync(probe)(endpoint, options["model"], patience)
+            found = async_to_sync(probe)(endpoint, options["model"], patience, Generation(api=options["api"]))
         except NotConfigured as error:
             raise CommandError(str(error), returncode=2) from error
         if options["json"]:
-            told = {"endpoint": endpoint.name, "address": endpoint.base_url, "model": options["model"]}
+            told = {
+                "endpoint": endpoint.name,
+                "address": endpoint.base_url,
+                "model": options["model"],
+                "api": options["api"],
+            }
             self.stdout.write(json.dumps(told | {"checks": [asdict(each) for each in found]}, indent=2))
         else:
             for each in found:
