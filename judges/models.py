@@ -430,7 +430,7 @@ class ModelCall(models.Model):
             # Read by runs.load_progress and call_log.sum_cost: the sums of a run, without its requests and replies.
             models.Index(fields=["item", "hit", "cost", "prompt_tokens", "completion_tokens"], name="model_call_paid"),
             # Read when the results of a batch are stored (batches.store_results).
-            models.Index(F("batch"), condition=Q(batch__isnull=False), name="model_call_batch"),
+            models.Index(F("batch"), F("item"), condition=Q(batch__isnull=False), name="model_call_batch"),
         ]
 
     def __str__(self) -> str:

@@ -5,47 +5,63 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('judges', '0009_robustness_cards'),
+        ("judges", "0009_robustness_cards"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='judgerun',
-            name='service',
-            field=models.CharField(blank=True, choices=[('', 'standard'), ('batch', 'batch (half price, within 24 hours)'), ('flex', 'flex (half price, slower)')], db_default='', default='', max_length=10),
+            model_name="judgerun",
+            name="service",
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("", "standard"),
+                    ("batch", "batch (half price, within 24 hours)"),
+                    ("flex", "flex (half price, slower)"),
+                ],
+                db_default="",
+                default="",
+                max_length=10,
+            ),
         ),
         migrations.CreateModel(
-            name='ModelBatch',
+            name="ModelBatch",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token', models.CharField(max_length=32, unique=True)),
-                ('file_id', models.CharField(blank=True, max_length=200)),
-                ('provider_id', models.CharField(blank=True, max_length=200)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('heartbeat_at', models.DateTimeField()),
-                ('polls', models.PositiveIntegerField(default=0)),
-                ('poll_at', models.DateTimeField()),
-                ('status', models.CharField(blank=True, max_length=40)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='judges.judgerun')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("token", models.CharField(max_length=32, unique=True)),
+                ("file_id", models.CharField(blank=True, max_length=200)),
+                ("provider_id", models.CharField(blank=True, max_length=200)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("heartbeat_at", models.DateTimeField()),
+                ("polls", models.PositiveIntegerField(default=0)),
+                ("poll_at", models.DateTimeField()),
+                ("status", models.CharField(blank=True, max_length=40)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="batches",
+                        to="judges.judgerun",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['pk'],
+                "ordering": ["pk"],
             },
         ),
         migrations.AddField(
-            model_name='modelcall',
-            name='batch',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='calls', to='judges.modelbatch'),
-        ),
-        migrations.AddIndex(
-            model_name='modelcall',
-            index=models.Index(models.F('batch'), condition=models.Q(('batch__isnull', False)), name='model_call_batch'),
-        ),
-        migrations.AddIndex(
-            model_name='modelbatch',
-            index=models.Index(models.F('run'), condition=models.Q(('ended_at__isnull', True)), name='model_batch_open'),
+            model_name="modelcall",
+            name="batch",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="calls",
+                to="judges.modelbatch",
+            ),
         ),
     ]
