@@ -18,10 +18,10 @@ from evaluations import cases
 from evaluations.cases import Case
 from evaluations.comparison.judgments import find_judgments, list_judges
 from evaluations.naming import natural
-from evaluations.robustness import build_report
 from evaluations.verifier.documents import Document
 from evaluations.verifier.rules import IMPORTED_RUN
 from judges.models import Judge, JudgeRun, Judgment, RobustnessCard, RunItem
+from judges.working.leases import collect_outcomes
 
 WITH_ADDRESSES = ("sites", "environments")  # parameters with the addresses of sites
 ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>)\]]+", re.IGNORECASE)
@@ -64,28 +64,23 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
 
 
 def robustness_cards(submission: Submission) -> list[Document]:
-    """Return the lines of judges/robustness.jsonl: for each judge the newest card since the freeze, with its pairs."""
+    """Return the lines of judges/robustness.jsonl: the cards since the freeze, with all judgments of their runs."""
     rows = RobustnessCard.objects.filter(submission=submission, run__created_at__gte=F("submission__frozen_at"))
-    newest = {card.fingerprint: card for card in rows.select_related("judge", "run").order_by("made_at", "pk")}
-    found = sorted(newest.values(), key=lambda card: (natural(card.judge.name), card.judge.version))
-    return [_card(card) for card in found]
+    cards = rows.select_related("judge").order_by("made_at", "pk")
+    return [_card(card) for card in sorted(cards, key=lambda card: (natural(card.judge.name), card.judge.version))]
 
 
 def _card(card: RobustnessCard) -> Document:
-    outcomes = build_report(card.run).outcomes
-    pairs = [
-        {"operator": outcome.operator.name, "task_id": pair.task, "original": pair.original, "changed": pair.changed}
-        for outcome in outcomes
-        for pair in sorted(outcome.pairs, key=lambda pair: natural(pair.task))
-    ]
+    outcomes = collect_outcomes(card.run_id)  # a run with failed items has no card
     return {
         "judge": f"{card.judge.name}@{card.judge.version}",
         "fingerprint": card.fingerprint,
+        "event_run": card.run_id,
         "operators_version": card.operators_version,
         "seed": card.seed,
         "made_at": instant(card.made_at),
         "changes": card.report["operators"],
-        "pairs": pairs,
+        "judgments": [{name: value for name, value in one.items() if name != "error"} for one in outcomes],
     }
 
 

@@ -72,11 +72,12 @@ JUDGED = {
     "judges/robustness.jsonl": {
         "judge": "j@1",
         "fingerprint": "f",
+        "event_run": 7,
         "operators_version": 1,
         "seed": 0,
         "made_at": "2026-01-05T09:00:00.000000+00:00",
         "changes": [{"operator": "answer-forged", "n": 1}],
-        "pairs": [{"operator": "answer-forged", "task_id": "task_a", "original": 0, "changed": None}],
+        "judgments": [{"task_id": "task_a", "repetition": 1, "verdict": 0, "score": None, "judged_at": None}],
     },
     "reports/comparison.json": {"judges": [{"judge": "j", "fingerprint": "f", "rows": [{"n": 1}]}]},
 }

@@ -36,7 +36,7 @@ OF_DOCUMENTS = {
     "agreement": "reports/agreement.json has the figures of these labels",
     "comparison": "reports/comparison.json has the figures of these judgments",
     "judgments": "Judgments are those that the chain recorded when their runs ended",
-    "robustness": "Figures of attacks on judges follow from their verdicts on each pair",
+    "robustness": "Robustness figures follow from the judgments that the chain recorded",
     "report_page": "reports/report.html is the page of these figures",
     "companions": "README, metadata and schemas match these documents",
     "tasks": "Every task of the given list has a trajectory",
@@ -54,11 +54,16 @@ OTHER_CHECKS = OF_DOCUMENTS | {
     "limits": "What no check can prove",
 }
 
-# Changes of a trajectory on which a sound judge keeps its verdict; on other changes of a failure it adds no success.
+# Version of the changes of failures that test a judge. A sound judge keeps its verdict on the first ones, and adds no
+# success on the others.
+CHANGES_VERSION = 1
 KEEPS_VERDICT = frozenset(
     {"injection-action", "injection-answer", "injection-screenshot", "injection-url", "key-points-reordered"}
     | {"screenshots-encoded", "screenshots-scaled", "steps-duplicated", "task-reworded", "thoughts-claim"}
     | {"thoughts-removed"}
+)
+ADDS_NO_SUCCESS = frozenset(
+    {"answer-forged", "nothing-done", "run-truncated", "screenshot-dropped", "screenshot-swapped"}
 )
 
 # Stated wherever a bundle is explained, and by every check.

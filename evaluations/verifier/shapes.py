@@ -146,7 +146,7 @@ OBJECTS = {
     "label": f"{DECISION}, slot count; {DECISION_IF_ANY}, submitted_at time, attempt attempt?",
     "adjudication": f"{DECISION}, blind flag; {DECISION_IF_ANY}, criterion code",
     "judge": "judge name, fingerprint name, rows object[]; status_not_stated count",
-    "pair": "operator name, task_id task, original verdict?, changed verdict?",
+    "tested": "task_id task, repetition count, verdict verdict?, score number?, judged_at time?",
 }
 for _name, _text_of_fields in OBJECTS.items():
     KINDS[_name] = _object(_text_of_fields)
@@ -204,7 +204,7 @@ DOCUMENTS: dict[str, str | Schema] = {
     "withheld flag, repeat count?, started_at time?, finished_at time?, state name",
     "judges/judgments.jsonl": "run count, judge name, fingerprint name, task_id task, repetition count, "
     "verdict verdict?, error flag, reason text?, score number?, judged_at time?, counts flag; status_not_stated flag",
-    "judges/robustness.jsonl": "judge name, fingerprint name, operators_version count, seed count, made_at time, "
-    "changes object[1000], pairs pair[]",
+    "judges/robustness.jsonl": "judge name, fingerprint name, event_run count, operators_version count, seed count, "
+    "made_at time, changes object[1000], judgments tested[]",
 }
 SCHEMAS = {name: _object(form) if isinstance(form, str) else form for name, form in DOCUMENTS.items()}

@@ -17,6 +17,7 @@ from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, Definition
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import parse_kinds
 from evaluations.verifier.numbers import wilson_interval
+from evaluations.verifier.robustness import ORIGINAL
 from evaluations.verifier.rules import NOT_PROVED, PROVED
 from evaluations.verifier.shapes import FORMAT
 from judges.lab import OPERATORS
@@ -222,7 +223,18 @@ def _build_judge(judge: Document, bundle: Bundle) -> Document:
         "fingerprint": at(judge, "fingerprint"),
         "headings": [rules.get(str(rule), str(rule)) for rule in headings],
         "lines": lines,
-        "changes": [_build_change(change) for card in cards for change in card["changes"]],
+        "tests": [_build_test(card) for card in cards],
+    }
+
+
+def _build_test(card: Document) -> Document:
+    """Return the facts of a test of robustness, and the changes that it left out."""
+    names = [at(change, "operator") for change in card["changes"]]
+    return {
+        "at": card["made_at"],
+        "failures": sum(line["repetition"] == ORIGINAL for line in card["judgments"]),
+        "changes": [_build_change(change) for change in card["changes"]],
+        "left_out": [operator.title for name, operator in OPERATORS.items() if name not in names],
     }
 
 
