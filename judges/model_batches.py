@@ -9,7 +9,7 @@ from annotation.clock import CreatedAtField
 
 
 class Service(models.TextChoices):
-    """How an endpoint serves the calls of a run. It changes their price and their time, not their replies."""
+    """How an endpoint serves the calls of a run. It changes their price and their time, not the requests."""
 
     STANDARD = "", "standard"
     BATCH = "batch", "batch (half price, within 24 hours)"

@@ -35,7 +35,7 @@ def require_answer(person: Any, *, most_seconds: float = MOST_SECONDS, **given: 
         endpoint = load_endpoint(columns["endpoint"])
         found = async_to_sync(check)(endpoint, columns["model"], generation, patience)
     except NotConfigured as reason:
-        raise Incomplete([Problem("endpoint_unusable", str(reason), "endpoint")]) from reason
+        raise Incomplete([Problem("endpoint_unusable", f"{reason}", "endpoint")]) from reason
     if not found[0].supported:
         hint = f" {WITHOUT_KEY}" if endpoint.key == NO_KEY else ""
         message = f"The model gives no usable answer: {found[0].detail}{hint}"

@@ -169,7 +169,7 @@ class AttackSerializer(serializers.Serializer):
         min_value=1, max_value=1_000_000, required=False, help_text="A random sample of N failures."
     )
     seed = serializers.IntegerField(
-        min_value=0, max_value=MOST_SEED, default=0, help_text="Draws the sample, and decides the changes."
+        min_value=0, max_value=MOST_SEED, default=0, help_text="Seed of the sample and of the changes."
     )
     operators = serializers.ListField(
         child=serializers.CharField(max_length=100),
@@ -210,7 +210,7 @@ class RobustnessPlan(View):
 
 
 class JudgeRobustness(View):
-    """The robustness card of a judge, and a test that makes a new one."""
+    """Robustness card of a judge; start a test for a new card."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     tag = "Judges"
@@ -219,7 +219,7 @@ class JudgeRobustness(View):
 
     @extend_schema(request=AttackSerializer, responses={201: RunDetailSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Start a test on the failures of a frozen submission; its card exists when the run has finished."""
+        """Start a test on the failures of a frozen submission; the card is stored when the run finishes."""
         judge, given, max_cost = _read_attack(request, pk)
         made = runs.start_attack(request.user, judge, **given, max_cost=max_cost)
         return Response(RunDetailSerializer(made).data, status=status.HTTP_201_CREATED)

@@ -59,7 +59,7 @@ class WantedRunSerializer(serializers.Serializer):
         default=Service.STANDARD,
         allow_blank=True,
         help_text="batch: the endpoint answers within 24 hours for each stage, at half the price. flex: slower calls "
-        "at half the price. Judgments are the same. Default: standard.",
+        "at half the price. The requests are the same. Default: standard.",
     )
 
     def judge_asked_for(self) -> Judge:

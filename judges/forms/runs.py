@@ -97,7 +97,7 @@ class RunForm(forms.Form):
     service = forms.ChoiceField(
         required=False,
         choices=Service.choices,
-        help_text="Batches take up to 24 hours for each stage of a judge. Judgments are the same.",
+        help_text="Batches take up to 24 hours for each stage of a judge. The requests are the same.",
     )
     fresh = forms.BooleanField(label="Do not reuse earlier replies of the model", required=False)
 
@@ -130,14 +130,14 @@ class AttackForm(forms.Form):
         help_text="Frozen submissions. Their trajectories with the final verdict failure are copied and changed.",
     )
     limit = forms.IntegerField(
-        label="At most",
+        label="Sample size",
         required=False,
         min_value=1,
         max_value=1_000_000,
-        help_text="A random sample of N failures. Empty: all.",
+        help_text="A random sample of the failures. Empty: all.",
     )
     seed = forms.IntegerField(
-        min_value=0, max_value=MOST_SEED, initial=0, help_text="Draws the sample, and decides the changes."
+        min_value=0, max_value=MOST_SEED, initial=0, help_text="Seed of the sample and of the changes."
     )
     max_cost = forms.DecimalField(
         label="Budget in USD",

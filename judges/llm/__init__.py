@@ -225,8 +225,8 @@ class Generation:
     output: Literal["schema", "tool", "text"] = field(
         default="schema",
         metadata={
-            "help": "How structured answers are requested: JSON schema, tool call, or text. Anthropic gets a tool call "
-            "for both; with an effort, its model may also answer in text."
+            "help": "How structured answers are requested: JSON schema, tool call, or text. With api=anthropic, "
+            "schema and tool both send a tool call; with an effort, the model may answer in text."
         },
     )
     reasoning: Literal["auto", "yes", "no"] = field(
@@ -275,9 +275,9 @@ class Generation:
         metadata={
             "label": "Log probabilities",
             "help": "Ask for the log probabilities of the tokens of replies. If the endpoint gives them, judgments of "
-            "scorers that read one verdict (not rubrics) note as confidence the probability with which the model "
-            "wrote the word of its verdict, after all text before it. It says how sharp the last choice was, not how "
-            "often the judge is right. Anthropic has none, reasoning models seldom.",
+            "scorers that read one verdict (not rubrics) store as confidence the probability of the verdict's "
+            "word, given the text before it. It measures the last choice, not how often the judge is right. Anthropic "
+            "gives none, reasoning models seldom do.",
             "added": True,
         },
     )

@@ -53,7 +53,7 @@ class Command(BaseCommand):
             "--service",
             choices=[name for name in Service.values if name],
             default=Service.STANDARD.value,
-            help="half the price for the same replies. batch: submit the calls to the batch endpoint, which answers "
+            help="half the price for the same requests. batch: submit the calls to the batch endpoint, which answers "
             "within 24 hours, once for each stage of the judge. flex: slower calls, which may have to wait",
         )
         parser.add_argument("--plan", action="store_true", help="print the estimate only")
