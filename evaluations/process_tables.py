@@ -1,4 +1,4 @@
-"""Tables of a judge against people on steps, on the first failure, and in process scores."""
+"""Compare a judge with people: tables of steps, first failure, process scores."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def _steps(found: ProcessComparison) -> Table:
 
 def _first_failures(found: ProcessComparison) -> Table:
     columns = [
-        Column("Trajectories", "count", "Whose first fault is known from people.", "failure_agreement.n"),
+        Column(
+            "Trajectories", "count", "Final labels decide whether and where the first fault is.", "failure_agreement.n"
+        ),
         Column("Agreement", "rate", "How often both say the same: a failure or none.", "failure_agreement"),
         Column("Kappa", "coefficient", of="failure_kappa"),
         Column("Both name a step", "count", of="same_first.n"),

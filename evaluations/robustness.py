@@ -19,7 +19,7 @@ from evaluations.comparison.rows import count_cells, rate
 from evaluations.statistics import Measure
 from evaluations.statistics.comparing import paired_difference
 from evaluations.tables import Column, Table, tabulate
-from judges.lab import OPERATORS, Expects, Operator
+from judges.lab import OPERATORS, VERSION, Expects, Operator
 from judges.models import JudgeRun, Judgment, RobustnessCard
 from judges.robustness import EXPECTED
 
@@ -173,8 +173,14 @@ def store_card(run: JudgeRun) -> RobustnessCard:
 
 
 def store_finished(sender: Any, run: JudgeRun, **_: Any) -> None:
-    """Store the card of a run that has just finished, if the run attacks its judge and its figures count."""
-    if run.robustness is not None and not run.items.filter(failed_at__isnull=False).exists():
+    """Store the card of a run that has just finished, if the run attacks its judge and its figures count.
+
+    It runs in the transaction that finishes the run. A run started with other operators has no card: they may no longer
+    exist, and an error here would keep the run from finishing.
+    """
+    if run.robustness is None or run.robustness["version"] != VERSION:
+        return
+    if not run.items.filter(failed_at__isnull=False).exists():
         with suppress(Conflict):  # reopened since the start: the run stays without a card
             store_card(run)
 

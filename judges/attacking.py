@@ -33,9 +33,7 @@ def plan(
     if ready.kind.predicts_actions:
         raise RunRefused(f"{judge} judges the actions of its own model, so there is no verdict to attack.")
     if ready.kind.combines_judges:
-        raise RunRefused(
-            f"{judge} combines judgments that exist, and altered copies of trajectories have none. Attack its members."
-        )
+        raise RunRefused(f"{judge} is an ensemble: changed copies have no judgments to combine. Test its members.")
     require_frozen(submission)
     parse_number({"seed": seed}, "seed", least=0, most=MOST_SEED)
     names = _parse_operators(operators)

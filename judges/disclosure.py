@@ -18,7 +18,7 @@ from annotation.workflow import Conflict
 from annotation.workflow.guards import lock_trajectory, record_for, require_member
 from judges import access
 from judges.models import Expectation, Judgment
-from judges.scorer import Expected, Subject
+from judges.scorer import REGISTRY, Expected, Subject
 from judges.scorers.network_trace.checks import parse
 from judges.working.subjects import load_subject
 
@@ -63,10 +63,12 @@ def load_second_stage(person: Any, pk: int) -> SecondStage:
 def open_second_stage(person: Any, trajectory: Trajectory) -> InformedRevision:
     """Show the person all current judgments of this submission's runs; raises as `workflow.show_judgments`.
 
-    Imported ones are excluded: a maintainer of the benchmark may import them while annotating in a submission.
-    So are those that quote expectations of the task, if the person has to judge it blind in another submission.
+    Imported ones are excluded: a maintainer of the benchmark may import them while annotating in a submission. So are
+    those of ensembles, which may have counted imported ones, and those that quote expectations of the task, if the
+    person has to judge it blind in another submission.
     """
     made = Judgment.objects.filter(trajectory=trajectory, item__run__test=False).select_related("judge")
+    made = made.exclude(judge__scorer__in=[kind.name for kind in REGISTRY.values() if kind.combines_judges])
     if access.is_blind_elsewhere(person, trajectory, Role.ANNOTATOR, Role.ADJUDICATOR):
         made = made.exclude(access.match_disclosing())
     ordered = made.order_by("judge__name", "judge__version", "repetition", "pk")

@@ -57,11 +57,13 @@ def _find_obstacle(judge: Judge) -> str:
     return ""
 
 
-def find_members(judge: Judge) -> list[Judge]:
-    """Return the judges that an ensemble combines; none for other judges, and for an ensemble from a bundle."""
+def find_members(judge: Judge) -> list[Judge] | None:
+    """Return the judges that an ensemble combines: none for other judges, None if unknown, as those in a bundle are."""
     kind = REGISTRY.get(judge.scorer)
-    if kind is None or not kind.combines_judges or judge.came_with_id is not None:
+    if kind is None or not kind.combines_judges:
         return []
+    if judge.came_with_id is not None:
+        return None
     return list_members(parameters_from(kind.parameters, judge.parameters))
 
 

@@ -357,9 +357,9 @@ def _build_entry_of_requirements(given: dict[str, Any], where: str) -> FileEntry
     task_id, requirements = given.get("task_id"), given[REQUIREMENTS]
     if not isinstance(task_id, str) or not isinstance(requirements, dict) or not requirements:
         says = (
-            f"{where}: an entry with {REQUIREMENTS} must have a task_id (text), and in {REQUIREMENTS} an object with "
+            f"{where}: an entry with {REQUIREMENTS} needs a task_id (text); {REQUIREMENTS} must be an object that maps "
+            "names such as R1 to requirements."
         )
-        says += "one requirement for each name, such as R1."
         raise FormatError(Problem("entry_invalid", says, where))
     try:
         return FileEntry(task_id, written.write_from_requirements(requirements), where)

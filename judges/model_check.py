@@ -17,7 +17,9 @@ from judges.ready_judges import load_endpoint
 from judges.scorer import REGISTRY, parameters_from
 
 MOST_SECONDS = 30.0  # that a page or the API waits for a model
-WITHOUT_KEY = "Here its key is the word none. If only workers have the key, use define_judge --check where they run."
+WITHOUT_KEY = (
+    "On this server, the endpoint's key is `none`. If only workers have the key, run define_judge --check on a worker."
+)
 
 
 def require_answer(person: Any, *, most_seconds: float = MOST_SECONDS, **given: Any) -> list[Capability]:

@@ -166,7 +166,7 @@ class Scorer(Protocol):
 class Requirement:
     """An input that a kind needs. ``of_task``: written for a task, not uploaded.
 
-    Subjects without it are unscored, or ``may_miss`` it.
+    Subjects without it are unscored, unless ``may_miss``.
     """
 
     label: str

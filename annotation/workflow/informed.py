@@ -27,7 +27,8 @@ from annotation.workflow.guards import (
 
 # Same text for no judgments, imported ones, and ones that the person may not know of: it must not reveal which.
 NOTHING_TO_SHOW = (
-    "There are no judgments to show. Only judgments from judge runs of this submission are shown, not imported ones."
+    "There are no judgments to show. Only judgments from judge runs of this submission are shown, not imported ones or "
+    "those of ensembles."
 )
 STANDS = "You have been shown the judgments of this trajectory. Your blind label can no longer change."
 

@@ -230,7 +230,7 @@ ComparisonSerializer = serializer_of(
         "differences": DifferenceSerializer(many=True),
         "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of the judge."),
         "process": _nested(ProcessComparison)(
-            required=False, help_text="Missing without process scores or labels of people."
+            required=False, help_text="Missing if the judge and people share no steps or scores."
         ),
     },
     without={"averages"},

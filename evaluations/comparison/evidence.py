@@ -178,10 +178,11 @@ def _tabulated(found: Sequence[tuple[str, int]]) -> KeyPoints:
 def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapping[Key, Judged]) -> int:
     """Count the scored cases decided by an adjudicator who had opened the network evidence.
 
-    0 for judges whose findings that evidence does not show; an ensemble is one whose findings it shows if a member is.
-    The last decision counts.
+    0 for judges whose findings that evidence does not show; an ensemble is one whose findings it shows if a member is,
+    or if its members are unknown. The last decision counts.
     """
-    if not any(one.kind is not None and one.kind.shown_as_evidence for one in (judge, *find_members(judge))):
+    members = find_members(judge)
+    if members is not None and not any(one.kind and one.kind.shown_as_evidence for one in (judge, *members)):
         return 0
     scored = {
         case.trajectory: (case.submission, case.task_id)
@@ -192,8 +193,8 @@ def count_decided_after_evidence(judge: Judge, cases: Iterable[Case], said: Mapp
     looks = _first_looks(submissions)
     if not looks:
         return 0
-    members = Membership.objects.filter(submission__in=submissions).values_list("submission", "person", "pseudonym")
-    called = {(submission, person): pseudonym for submission, person, pseudonym in members}
+    people = Membership.objects.filter(submission__in=submissions).values_list("submission", "person", "pseudonym")
+    called = {(submission, person): pseudonym for submission, person, pseudonym in people}
     decisions = Adjudication.objects.filter(trajectory__submission__in=submissions, decided_at__isnull=False)
     columns = ("trajectory", "adjudicator", "decided_at")
     last = {trajectory: (person, at) for trajectory, person, at in decisions.order_by("revision").values_list(*columns)}

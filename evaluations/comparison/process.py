@@ -1,4 +1,4 @@
-"""A judge against people on steps, on the first failure, and in process scores."""
+"""Compare a judge with people: steps, first failure, process scores."""
 
 from __future__ import annotations
 

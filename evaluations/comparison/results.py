@@ -266,7 +266,7 @@ class Comparison:
         ),
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
-    process: Annotated[ProcessComparison | None, "Missing without process scores or labels of people."] = None
+    process: Annotated[ProcessComparison | None, "Missing if the judge and people share no steps or scores."] = None
 
     def as_json(self) -> dict[str, Any]:
         rules = self.rules

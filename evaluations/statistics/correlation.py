@@ -12,14 +12,15 @@ from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Floats, clusters_of
 
 FEW = 3  # pairs that a correlation needs: two always lie on a line
-FLAT = 1e-12  # a variance below it is a rounding error
+FLAT = 1e-24  # a variance, as a part of the largest squared score: not above it, it is a rounding error
 
 
 def pearson(first: Sequence[float], second: Sequence[float], tasks: Sequence[Hashable] | None = None) -> Measure:
     """Return Pearson's correlation r of two scores (n,) of the same cases, -1 to 1.
 
-    Undefined for fewer than `FEW` pairs, and if all scores of one side are equal. ``tasks`` (n,) are the tasks of the
-    cases: with them the measure has an interval as in `bootstrap`, or `by_cluster` if a task has several cases.
+    Undefined for fewer than `FEW` pairs, and if all scores of one side are equal up to rounding. ``tasks`` (n,) are
+    the tasks of the cases: with them the measure has an interval as in `bootstrap`, or `by_cluster` if a task has
+    several cases.
     """
     return _correlate(first, second, tasks, lambda side, _: side)
 
@@ -42,8 +43,6 @@ def _correlate(
     if n < FEW:
         return Measure.missing(f"fewer than {FEW} pairs", n)
     pairs = np.array([first, second], float).T
-    if (np.ptp(pairs, axis=0) == 0).any():
-        return Measure.missing("all scores of one side are equal", n)
     kinds, which = np.unique(pairs, axis=0, return_inverse=True)
     which = which.reshape(-1)
     times = np.bincount(which)
@@ -51,7 +50,10 @@ def _correlate(
     def values(drawn: Floats) -> Floats:
         return _weighted(transform(kinds[:, 0], drawn), transform(kinds[:, 1], drawn), drawn)
 
-    found = Measure(float(values(times[np.newaxis].astype(float))[0]), n)
+    value = float(values(times[np.newaxis].astype(float))[0])
+    if not np.isfinite(value):
+        return Measure.missing("all scores of one side are equal", n)
+    found = Measure(value, n)
     if tasks is None:
         return found
     if len(set(tasks)) == n:
@@ -71,9 +73,15 @@ def _weighted(first: Floats, second: Floats, times: Floats) -> Floats:
     squares = (times * one * one).sum(axis=1), (times * other * other).sum(axis=1)
     scale = np.sqrt(squares[0] * squares[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        flat = np.minimum(*squares) / total < FLAT
+        flat = (squares[0] <= FLAT * total * _largest(first)) | (squares[1] <= FLAT * total * _largest(second))
         result: Floats = np.where(flat, np.nan, (times * one * other).sum(axis=1) / scale)
     return np.clip(result, -1.0, 1.0)
+
+
+def _largest(side: Floats) -> Floats:
+    """Return the largest squared value, () or (r,), of a side (p,) or (r, p)."""
+    result: Floats = np.square(side).max(axis=-1)
+    return result
 
 
 def _rank(scores: NDArray[np.float64], times: Floats) -> Floats:

@@ -73,13 +73,27 @@ def test_bundle_with_an_ensemble_verifies_and_opens(frozen: Submission, together
     assert came.fingerprint == together.fingerprint
 
 
+def count_decided(judge: Judge, submission: Submission) -> int:
+    found, slug = cases.of_submission(submission), submission.benchmark.slug
+    said = find_judgments(judge, found)
+    return compare(judge, found, "", benchmark=slug, said=said).decided_after_network_evidence
+
+
 def test_decisions_after_the_network_evidence_count_for_an_ensemble_with_its_judge(
     frozen: Submission, together: Judge
 ) -> None:
     assert REGISTRY["network-trace"].shown_as_evidence
     judge_all(together, frozen)
     looked(frozen, task_id="task_0000")
-    found = cases.of_submission(frozen)
-    slug = frozen.benchmark.slug
-    said = find_judgments(together, found)
-    assert compare(together, found, "", benchmark=slug, said=said).decided_after_network_evidence == 1
+    assert count_decided(together, frozen) == 1
+
+
+def test_decisions_count_for_an_ensemble_from_a_bundle_whose_members_are_unknown(
+    frozen: Submission, together: Judge
+) -> None:
+    came = rows.judge_row("came", scorer="ensemble", parameters=together.parameters, came_with=frozen)
+    for item in rows.run_row(frozen, came).items.all():
+        rows.judgment_row(item, 1)
+    assert count_decided(came, frozen) == 0
+    looked(frozen, task_id="task_0000")
+    assert count_decided(came, frozen) == 1

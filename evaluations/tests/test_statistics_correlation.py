@@ -56,6 +56,21 @@ def test_few_pairs_or_no_variation_are_undefined_and_no_error(correlation, first
     assert (found.value, found.n, found.undefined) == (None, len(first), why)
 
 
+@pytest.mark.parametrize("tasks", [None, [1, 2, 3, 4], [1, 1, 2, 2]])
+@pytest.mark.parametrize("equal", [[0.1 + 0.2, 0.3, 0.3, 0.3], [1e-200, 2e-200, 3e-200, 4e-200]])
+def test_scores_equal_up_to_rounding_or_too_small_to_square_are_undefined(equal, tasks):
+    assert len(set(equal)) > 1
+    for first, second in ((equal, [1, 2, 3, 5]), ([1, 2, 3, 5], equal)):
+        found = pearson(first, second, tasks)
+        assert (found.value, found.undefined) == (None, "all scores of one side are equal")
+
+
+def test_scale_of_scores_does_not_change_the_correlation():
+    whole = pearson(ONE, OTHER).value
+    assert pearson([one * 1e-9 for one in ONE], OTHER).value == pytest.approx(whole)
+    assert pearson([one * 1e9 for one in ONE], OTHER).value == pytest.approx(whole)
+
+
 @pytest.fixture(scope="module")
 def noisy():
     generator = np.random.default_rng(5)

@@ -93,8 +93,8 @@ class JudgeForm(forms.Form):
     check = forms.BooleanField(
         label="Ask the model once before saving",
         required=False,
-        help_text="One short call with these settings, at the model's price. Nothing is saved if it fails. The web "
-        "server needs the endpoint's key for it.",
+        help_text="A short call with these settings, repeated for each refused parameter, at the model's price. "
+        "Nothing is saved if it fails. The web server needs the endpoint's key for it.",
     )
 
     def __init__(

@@ -1,8 +1,8 @@
 """The judge that combines judgments which other judges have already made of a trajectory; it asks no model.
 
 Votes are those of the newest run in which a member judged the trajectory, one for each of its repetitions, or its
-imported judgments of the trajectory. A judgment of a test run is none. An expected repetition without a judgment, and
-an unscored judgment, are votes without a verdict: they count as expected, and for no verdict.
+imported judgments of the trajectory. Judgments of test runs are not votes. An expected repetition without a judgment,
+and an unscored judgment, are votes without a verdict: they count in the total, for no verdict.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ class EnsembleParameters:
         default="",
         metadata={
             "help": "Judges, separated by commas: careful@1, strict@2. Without a version: the newest. With the rule "
-            "weighted, a weight may follow: careful@1=2. Each must have judged before. Its newest run on the "
-            "trajectory counts, else its imported judgments; tests never count."
+            "weighted, a weight may follow: careful@1=2. Each must have judged before. The judge's newest run "
+            "on the trajectory counts, else its imported judgments. Test runs do not count."
         },
     )
     rule: Literal["majority", "unanimous", "weighted"] = field(
         default="majority",
         metadata={
             "help": "majority: the verdict of more than half of all expected votes, missing and unscored ones "
-            "included. unanimous: failure if one vote is, another verdict if all votes are. weighted: the verdict with "
-            "more than half of all expected weights. Otherwise it is unscored."
+            "included. unanimous: failure if any vote is failure, another verdict if all votes agree. weighted: the "
+            "verdict with more than half of all expected weights. Otherwise the trajectory is unscored."
         },
     )
     votes: Literal["judge", "repetition"] = field(
@@ -116,14 +116,14 @@ def _parse_member(entry: str) -> Member:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """A vote that the rule counts; ``verdict`` is None if it was expected only."""
+    """A vote that the rule counts; ``verdict`` is None if it is missing or unscored."""
 
     verdict: Verdict | None
     weight: Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class MemberResult:
     """A member with its votes, and the verdict of more than half of them; without one, ``unscored`` says why."""
 
     member: Member
@@ -133,16 +133,16 @@ class Opinion:
     unscored: str
 
 
-def form_opinions(parameters: EnsembleParameters, votes: Iterable[Vote]) -> list[Opinion]:
+def find_results(parameters: EnsembleParameters, votes: Iterable[Vote]) -> list[MemberResult]:
     given = tuple(votes)
     pairs = zip(parameters.parse_members(), parameters.parse_fingerprints(), strict=True)
-    opinions = []
+    results = []
     for member, fingerprint in pairs:
         own = tuple(one for one in given if (one.judge, one.fingerprint) == (member.label, fingerprint))
         verdict = find_majority([Ballot(one.verdict, Decimal(1)) for one in own])
         unscored = "" if verdict is not None else _explain_silence(own)
-        opinions.append(Opinion(member, fingerprint, own, verdict, unscored))
-    return opinions
+        results.append(MemberResult(member, fingerprint, own, verdict, unscored))
+    return results
 
 
 def _explain_silence(votes: Sequence[Vote]) -> str:
@@ -151,13 +151,13 @@ def _explain_silence(votes: Sequence[Vote]) -> str:
     return f"No verdict has more than half of its {len(votes)} repetitions." if votes else NO_JUDGMENT
 
 
-def list_ballots(parameters: EnsembleParameters, opinions: Iterable[Opinion]) -> list[Ballot]:
+def list_ballots(parameters: EnsembleParameters, results: Iterable[MemberResult]) -> list[Ballot]:
     """Return the votes that count; a member without any judgment has one without a verdict."""
     if parameters.votes == "judge":
-        return [Ballot(one.verdict, one.member.weight) for one in opinions]
+        return [Ballot(one.verdict, one.member.weight) for one in results]
     return [
         Ballot(verdict, one.member.weight)
-        for one in opinions
+        for one in results
         for verdict in ([vote.verdict for vote in one.votes] or [None])
     ]
 
@@ -182,8 +182,8 @@ def find_unanimous(ballots: Sequence[Ballot]) -> Verdict | None:
 
 
 def combine(parameters: EnsembleParameters, votes: Iterable[Vote]) -> Score:
-    opinions = form_opinions(parameters, votes)
-    ballots = list_ballots(parameters, opinions)
+    results = find_results(parameters, votes)
+    ballots = list_ballots(parameters, results)
     verdict = find_unanimous(ballots) if parameters.rule == "unanimous" else find_majority(ballots)
     told = _describe(ballots, weighted=parameters.rule == "weighted")
     scored = [one for one in ballots if one.verdict is not None]
@@ -193,7 +193,7 @@ def combine(parameters: EnsembleParameters, votes: Iterable[Vote]) -> Score:
         unscored="" if verdict is not None else f"The rule {parameters.rule} gives no verdict: {told}.",
         score=None if share is None else float(share),
         explanation=f"{parameters.rule.capitalize()}: {told}.",
-        details=_build_details(parameters, opinions, ballots),
+        details=_build_details(parameters, results, ballots),
     )
 
 
@@ -208,7 +208,7 @@ def _describe(ballots: Sequence[Ballot], *, weighted: bool) -> str:
 
 
 def _build_details(
-    parameters: EnsembleParameters, opinions: Iterable[Opinion], ballots: Sequence[Ballot]
+    parameters: EnsembleParameters, results: Iterable[MemberResult], ballots: Sequence[Ballot]
 ) -> dict[str, Any]:
     return {
         "kind": NAME,
@@ -224,7 +224,7 @@ def _build_details(
                 "unscored": one.unscored,
                 "votes": [_build_vote(vote) for vote in one.votes],
             }
-            for one in opinions
+            for one in results
         ],
     }
 
@@ -236,7 +236,7 @@ def _build_vote(vote: Vote) -> dict[str, Any]:
         "judgment": vote.judgment,
         "verdict": None if vote.verdict is None else int(vote.verdict),
         "unscored": vote.unscored,
-        "cost": None if vote.cost is None else str(vote.cost),
+        "cost": None if vote.cost is None else f"{vote.cost:f}",
     }
 
 
@@ -250,7 +250,7 @@ class EnsembleScorer:
 
 def has_all_votes(parameters: EnsembleParameters, subject: Subject) -> bool:
     """Return whether every vote that counts has a verdict."""
-    ballots = list_ballots(parameters, form_opinions(parameters, subject.votes))
+    ballots = list_ballots(parameters, find_results(parameters, subject.votes))
     return all(one.verdict is not None for one in ballots)
 
 
@@ -343,7 +343,7 @@ register(
         build=build,
         asks=False,
         requires=lambda parameters: Requirement(
-            "a vote of every member", lambda subject: has_all_votes(parameters, subject), of_task=False, may_miss=True
+            "verdicts of all members", lambda subject: has_all_votes(parameters, subject), of_task=False, may_miss=True
         ),
         read_details=read_details,
         combines_judges=True,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from decimal import Decimal
 
-from judges.scorer import ParameterError
-from judges.scorers.ensemble import EnsembleParameters, Member, read_details
-from judges.tests.voting import combined
+import pytest
+from django.template.loader import render_to_string
+
+from annotation.records import Verdict
+from judges.scorer import ParameterError, Vote
+from judges.scorers.ensemble import EnsembleParameters, Member, combine, read_details
+from judges.tests.voting import FINGERPRINTS, combined
 
 SUCCESS, FAILURE, NOT = 1, 0, 2
 
@@ -105,14 +109,26 @@ def test_weighted_sums_are_told_as_weights():
     assert made.explanation == "Weighted: 2.5 success and 1 failure, of a total weight of 3.5."
 
 
-def test_judgment_with_another_fingerprint_is_no_vote_of_the_member():
-    from judges.scorers.ensemble import combine
-    from judges.tests.voting import FINGERPRINTS, Verdict, Vote
+def test_cost_of_zero_with_many_digits_is_shown():
+    votes = [Vote("a@1", FINGERPRINTS[0], 1, 7, 3, Verdict.SUCCESS, "", Decimal("0E-8"))]
+    made = combine(EnsembleParameters(members="a@1", fingerprints=FINGERPRINTS[0]), votes)
+    assert made.details["members"][0]["votes"][0]["cost"] == "0.00000000"
+    assert read_details(made.details).cost == 0
 
+
+def test_judgment_with_another_fingerprint_is_no_vote_of_the_member():
     votes = [Vote("a@1", FINGERPRINTS[1], 1, 7, 3, Verdict.SUCCESS, "", None)]
     made = combine(EnsembleParameters(members="a@1", fingerprints=FINGERPRINTS[0]), votes)
     assert made.verdict is None
     assert made.details["members"][0]["votes"] == []
+
+
+def test_page_shows_a_dash_for_a_weight_that_is_not_known():
+    members = [{"judge": "a@1", "weight": weight, "votes": []} for weight in (None, 2.5)]
+    data = read_details({"rule": "weighted", "members": members})
+    page = render_to_string("judges/details/ensemble.html", {"data": data})
+    assert '<td class="r">–</td>' in page
+    assert '<td class="r">2.500</td>' in page
 
 
 # --- the text of the members -----------------------------------------------------------------------------------------

@@ -211,7 +211,7 @@ def test_plan_costs_nothing_and_says_how_many_lack_a_vote(place):
     assert (planned.cost, planned.calls, planned.lacking, planned.unscored) == (0, 0, 1, 0)
     out = io.StringIO()
     call_command("run_judge", "together", "--submission", str(place[0].pk), "--plan", stdout=out)
-    assert "needs:    a vote of every member: 1 of 2 have it; 1 lack it" in out.getvalue()
+    assert "needs:    verdicts of all members: 1 of 2 have them; 1 lack them" in out.getvalue()
     client = Client()
     client.force_login(place[1])
     page = " ".join(
@@ -219,8 +219,8 @@ def test_plan_costs_nothing_and_says_how_many_lack_a_vote(place):
             client.post(reverse("plan-judge-run", args=[place[0].pk]), {"judge": judge.pk, "repetitions": 1})
         ).split()
     )
-    assert "a vote of every member: 1 of 2 trajectories has it" in page
-    assert "1 of the trajectories lacks a vote of every member." in page
+    assert "verdicts of all members: 1 of 2 trajectories has them" in page
+    assert "1 trajectory does not have verdicts of all members." in page
 
 
 def test_number_of_queries_of_a_plan_does_not_depend_on_the_trajectories(place, django_assert_num_queries):
@@ -237,7 +237,7 @@ def test_number_of_queries_of_a_plan_does_not_depend_on_the_trajectories(place, 
 def test_lab_does_not_attack_an_ensemble(place):
     members("a")
     Submission.objects.filter(pk=place[0].pk).update(frozen_at="2026-01-01T00:00Z")
-    says = "combines judgments that exist, and altered copies of trajectories have none. Attack its members."
+    says = "is an ensemble: changed copies have no judgments to combine. Test its members."
     with pytest.raises(RunRefused, match=says):
         attacking.plan(voting.ensemble("a"), place[0], {}, [], 0)
     with pytest.raises(CommandError, match=says):

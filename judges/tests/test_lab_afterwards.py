@@ -17,9 +17,12 @@ from evaluations.tests.audited import bundle
 from evaluations.tests.checks import check
 from evaluations.verifier.findings import Result
 from judges import access, defining, robustness, runs
-from judges.models import JudgeRun, Judgment
+from judges.lab import VERSION
+from judges.models import JudgeRun, Judgment, RobustnessCard
+from judges.tests import rows
 from judges.tests.attacking import FAILURE, attack, freeze_failures, whole_view
 from judges.tests.builders import Fake, worked
+from judges.working import leases
 
 pytestmark = pytest.mark.django_db(transaction=True)
 People = dict[str, Person]
@@ -115,3 +118,16 @@ def test_task_that_changed_while_a_run_waited_fails_with_the_reason(frozen: Subm
     assert item.error == (
         "The task has changed since the run was started. It has no thoughts. Cancel the run, and start another one."
     )
+
+
+def test_run_with_an_operator_that_no_longer_exists_finishes_without_a_card(frozen: Submission) -> None:
+    given = {"version": VERSION - 1, "operators": ["gone"], "seed": 1, "left_out": {}}
+    run = rows.run_row(frozen, whole_view(), repetitions=2, robustness=given)
+    for item in run.items.all():
+        rows.judgment_row(item, 0)
+
+    assert leases.finish_run(run.pk)
+
+    run.refresh_from_db()
+    assert run.finished_at is not None
+    assert not RobustnessCard.objects.exists()

@@ -98,7 +98,7 @@ def test_answer_in_another_form_is_a_warning(endpoint: Fake, rule: dict[str, Any
 def test_server_without_the_key_says_where_to_ask(endpoint: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY_DEFAULT", "none")
     endpoint.says({"status": 401, "error": {"message": "No key."}})
-    assert "Here its key is the word none. If only workers have the key" in define()[2]
+    assert "On this server, the endpoint's key is `none`. If only workers have the key" in define()[2]
 
 
 @pytest.mark.parametrize(

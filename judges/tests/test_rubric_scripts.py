@@ -125,7 +125,7 @@ def test_the_maps_tool_answers_where_somebody_does():
 
 
 def test_without_maps_the_tool_is_made_and_asking_it_is_an_error_of_the_judge():
-    with pytest.raises(alias.NoMaps, match="nothing answers it"):
+    with pytest.raises(alias.NoMaps, match="it is not available here"):
         run("parks", Model(extracts={"Parks": {"names": ["Garden"]}}))
     summary, _ = run("parks", Model(extracts={"Parks": {"names": []}}))
     assert summary["final_score"] == 0.0

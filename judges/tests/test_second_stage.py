@@ -21,7 +21,7 @@ from judges.scorer import KeyPointEvidence, Score, StepEvidence
 from judges.tests.pages import read_page
 
 People = dict[str, Person]
-NOTHING = "Only judgments from judge runs of this submission are shown, not imported ones."
+NOTHING = "Only judgments from judge runs of this submission are shown, not imported ones or those of ensembles."
 
 
 @pytest.fixture
@@ -177,6 +177,18 @@ def test_the_look_shows_every_judge_and_no_trial(trajectory: Trajectory, people:
     assert "MARK-tried" not in said + other
     seen = InformedRevision.objects.get()
     assert [(one["judge"], one["verdict"]) for one in seen.judgments] == [("mild", None), ("strict", 0)]
+
+
+def test_ensembles_are_not_shown_since_they_may_count_imported_judgments(
+    trajectory: Trajectory, people: People
+) -> None:
+    judged(trajectory, "together", 1, text="MARK-together")
+    Judge.objects.filter(name="together").update(scorer="ensemble")
+
+    look(people, "alice", trajectory)
+
+    assert [one["judge"] for one in InformedRevision.objects.get().judgments] == ["mild", "strict"]
+    assert "MARK-together" not in shown(people, trajectory)
 
 
 def test_what_was_shown_stays_what_is_shown(trajectory: Trajectory, people: People) -> None:

@@ -1,5 +1,5 @@
-"""The rubric verifier with the task's written rubric: points are weights, conditions are its own, and no call writes
-criteria."""
+"""The rubric verifier with the task's written rubric: points are in proportion to weights, conditions are its own,
+and no call writes criteria."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ from judges.tests.verifying import (
     together,
 )
 
+# Weights 4, 2 and 1.5 have the sum 7.5. With a mean of 5 the points have the sum 15: 8, 4 and 3.
 CLAIMS: tuple[dict[str, Any], ...] = (
-    {"claim": TEXTS[0], "weight": 2, "key_point": 1},
-    {"claim": TEXTS[1], "note": "A second lamp is a fault."},
-    {"claim": TEXTS[2], "weight": 0.5, "condition": "The shop offers shades."},
+    {"claim": TEXTS[0], "weight": 4, "key_point": 1},
+    {"claim": TEXTS[1], "weight": 2, "note": "A second lamp is a fault."},
+    {"claim": TEXTS[2], "weight": 1.5, "condition": "The shop offers shades."},
 )
 
 
@@ -54,34 +55,62 @@ def cheap(fake, *grades, **more):
     return judged(fake, about(), mode="cheap", criteria="written", **more)
 
 
-def test_points_are_the_weights_of_the_claims(fake):
-    score = cheap(fake, grade(1, 2), grade(2, 0), grade(3, 0.5))
+def test_points_are_in_proportion_to_the_weights_of_the_claims(fake):
+    score = cheap(fake, grade(1, 8), grade(2, 0), grade(3, 3))
 
-    assert score.score == pytest.approx(2.5 / 3.5)  # (2 + 0 + 0.5) / (2 + 1 + 0.5)
-    assert "(2.5 earned) of 3.5 points" in score.explanation
+    assert score.score == pytest.approx(11 / 15)  # (8 + 0 + 3) / (8 + 4 + 3)
+    assert "(11 earned) of 15 points" in score.explanation
     assert score.verdict is Verdict.SUCCESS
     assert [one.finding for one in score.key_points] == [Finding.MET, Finding.UNMET, Finding.MET]
     assert [one.text for one in score.key_points] == ["Cheapest lamp", *TEXTS[1:]]
     assert (score.notes["criteria_from"], score.notes["rubric"]["version"]) == ("written", 3)
     shown = read_details(score.details)
-    assert (shown.possible, [one.max_points for one in shown.criteria]) == (3.5, [2, 1, 0.5])
+    assert (shown.possible, [one.max_points for one in shown.criteria]) == (15, [8, 4, 3])
+
+
+@pytest.mark.parametrize("weight", [0.001, 1, 1000])
+def test_penalty_is_as_heavy_whatever_the_scale_of_the_weights_is(fake, weight):
+    claims = ({"claim": TEXTS[0], "weight": weight}, {"claim": TEXTS[1], "weight": weight})
+    penalty = {"points": 2, "step": None, "reason": "It bought a cable, too."}
+    fake.says(relevance_said(3, 2), together(grade(1, 5), grade(2, 5), penalties=[penalty]))
+
+    score = judged(fake, about(*claims), mode="cheap", criteria="written")
+
+    assert score.score == pytest.approx(0.8)  # (5 + 5 - 2) / 10
+    assert "(10 earned - 2 in penalties) of 10 points" in score.explanation
+
+
+def test_rounded_points_of_the_prompt_are_all_the_points(fake):
+    """Weights 6 and 1 have the mean 3.5: the points are 60 / 7 = 8.571 and 10 / 7 = 1.429."""
+    claims = ({"claim": TEXTS[0], "weight": 6}, {"claim": TEXTS[1], "weight": 1})
+    fake.says(relevance_said(3, 2), together(grade(1, 8.57), grade(2, 1.43)))
+    call_log = MemoryCallLog()
+
+    score = judged(fake, about(*claims), call_log, mode="cheap", criteria="written")
+
+    assert (score.score, fake.counts()["by_rule"]["together"]) == (1, 1)
+    assert [one.finding for one in score.key_points] == [Finding.MET, Finding.MET]
+    sent = "".join(user_texts(call_log.outcomes[-1].call.request))
+    assert "criterion 1 most points: 8.57\n" in sent
+    assert "criterion 2 most points: 1.43\n" in sent
+    assert "(10 earned) of 10 points" in score.explanation
 
 
 def test_condition_of_the_rubric_leaves_both_sums(fake):
-    score = cheap(fake, grade(1, 1), grade(2, 1), grade(3, 0, applies=False))
+    score = cheap(fake, grade(1, 4), grade(2, 4), grade(3, 0, applies=False))
 
-    assert score.score == pytest.approx(2 / 3)  # (1 + 1) / (2 + 1)
+    assert score.score == pytest.approx(8 / 12)  # (4 + 4) / (8 + 4)
     assert score.details["criteria"][2]["state"] == "does not apply"
     assert score.key_points[2].finding is None
 
 
-def test_more_points_than_the_weight_are_asked_about_again(fake):
-    fake.says(relevance_said(3, 3), together(grade(1, 3), grade(2, 1), grade(3, 0.5)))
+def test_more_points_than_a_claim_has_are_asked_about_again(fake):
+    fake.says(relevance_said(3, 3), together(grade(1, 9), grade(2, 1), grade(3, 0.5)))
 
     score = judged(fake, about(), mode="cheap", criteria="written")
 
     assert fake.counts()["by_rule"]["together"] == 3
-    assert score.details["not_graded"] == [1]  # 3 points of 2
+    assert score.details["not_graded"] == [1]  # 9 points of 8
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("full", 1 + 2 * 3 + 1), ("cheap", 1 + 1)])
@@ -99,7 +128,7 @@ def test_no_call_writes_criteria_and_the_plan_says_so(fake, mode, calls):
 
 
 def test_criteria_of_a_prompt_have_weight_note_and_condition(fake):
-    fake.says(relevance_said(3, 3), together(grade(1, 2), grade(2, 1), grade(3, 0)))
+    fake.says(relevance_said(3, 3), together(grade(1, 8), grade(2, 4), grade(3, 0)))
     call_log = MemoryCallLog()
 
     judged(fake, about(), call_log, mode="cheap", criteria="written")
@@ -107,10 +136,10 @@ def test_criteria_of_a_prompt_have_weight_note_and_condition(fake):
     for one in call_log.outcomes:
         text = "".join(user_texts(one.call.request))
         for line in (
-            "criterion 1 most points: 2\n",
+            "criterion 1 most points: 8\n",
             'criterion 2 description: "A second lamp is a fault."',
             'criterion 3 condition: "The shop offers shades."',
-            "criterion 3 most points: 0.5\n",
+            "criterion 3 most points: 3\n",
         ):
             assert line in text
 

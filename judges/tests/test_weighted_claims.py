@@ -200,6 +200,60 @@ def test_condition_without_a_readable_reply_leaves_the_trajectory_unscored(fake:
     assert found.unscored.startswith("An error decides the score: ")
 
 
+def conditional(weight: float = 1, **more: Any) -> dict[str, Any]:
+    return {"claim": "Second", "weight": weight, "condition": "Shades."} | more
+
+
+@pytest.mark.parametrize(
+    ("missing_pages", "expected", "verdict"),
+    [("unscored", None, None), ("unsupported", 0.25, Verdict.FAILURE)],  # 1 / (1 + 3)
+)
+def test_page_missing_for_a_condition_counts_against_the_claim(fake: Fake, missing_pages, expected, verdict):
+    cited = conditional(3, about="pages", sources=["https://dead.example/"])
+    fake.says(says("First", True))
+
+    found = score(fake, rubric({"claim": "First"}, cited, pass_score=0.5), missing_pages=missing_pages)
+
+    assert (found.score, found.verdict) == (expected, verdict)
+    assert found.details["final_score"] == 0.25
+    second = found.details["tree"]["children"][1]
+    assert (second["status"], second["missing"]) == (FAILED, ["https://dead.example/"])
+
+
+@pytest.mark.parametrize("missing_pages", ["unscored", "unsupported"])
+@pytest.mark.parametrize(
+    ("weight", "verdict"),
+    [(1, Verdict.SUCCESS), (9, None)],  # 3/4 to 1, or 3/12 to 1; without the claim's id it would be 0 to 1
+)
+def test_failed_call_about_a_condition_leaves_open_only_its_claim(fake: Fake, missing_pages, weight, verdict):
+    text = rubric({"claim": "First", "weight": 3}, conditional(weight), pass_score=0.5)
+    fake.says(says("First", True), met("Shades.", False) | {"reply": "no JSON"})
+
+    found = score(fake, text, missing_pages=missing_pages)
+
+    assert (found.verdict, found.score) == (verdict, None)
+    assert found.details["final_score"] == 3 / (3 + weight)
+    (fault,) = found.notes["faults"]
+    second = found.details["tree"]["children"][1]
+    assert fault.startswith(f"{second['id']}: infrastructure error: ")
+    assert second["status"] == FAILED
+
+
+@pytest.mark.parametrize(("is_met", "expected"), [(False, 1.0), (True, 0.5)])
+def test_condition_of_a_claim_without_evidence_is_asked_of_the_answer(fake: Fake, is_met, expected):
+    text = rubric({"claim": "First"}, conditional(about="pages"))
+    citing_nothing = about(text, final_answer="There are no shades.")
+    fake.says(says("First", True), met("Shades.", is_met))
+    calls = MemoryCallLog()
+
+    found = judged(fake, judge("rubric", votes="1"), citing_nothing, calls)
+
+    assert found.score == expected
+    assert [one.call.stage for one in calls.outcomes] == ["verify_answer"] * 2
+    assert foreseen(citing_nothing, "rubric", votes=1) == [("verify_answer", 0)] * 2
+    assert found.details["tree"]["children"][1]["status"] == (FAILED if is_met else NOT_APPLICABLE)
+
+
 def test_plan_counts_a_call_for_every_condition(fake: Fake):
     text = rubric({"claim": "First"}, {"claim": "Second", "condition": "Shades."})
     fake.says(says("First", True), met("Shades.", True), says("Second", True))

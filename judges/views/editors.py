@@ -179,8 +179,8 @@ NODES: tuple[Explained, ...] = (
     ("steps", "for a claim about steps or screenshots: all (default), last, last 3, 4, 3-7, [0, 2]; counted from 0"),
     ("note", "what counts and what does not, for the model"),
     ("key_point", "the key point that it settles: its text, or its number, counted from 1"),
-    ("weight", "how often a claim counts, above 0; default 1; in a rubric verifier its points"),
-    ("condition", "when a claim applies; if that is not so, it counts neither for nor against"),
+    ("weight", "weight of the claim in the mean, above 0; default 1; in `rubric-verifier`: its share of the points"),
+    ("condition", "when a claim applies; if it is not met, the claim does not count"),
     ("id", "your own name; default: the place, such as 2.1"),
 )
 KEYS: dict[Kind, tuple[tuple[str, tuple[Explained, ...]], ...]] = {

@@ -20,7 +20,7 @@ WORDS = {True: "yes", False: "no", None: "?"}
 
 class Command(BaseCommand):
     help = (
-        "Check what an endpoint supports for a model, with at most ten short calls: token counts, images, JSON schema, "
+        "Check what an endpoint supports for a model, with a few short calls: token counts, images, JSON schema, "
         "tool calls, log probabilities, parameters, limits and batches. Exit 1 if it does not answer."
     )
 

@@ -113,10 +113,11 @@ class Command(BaseCommand):
                 "known and no budget can be kept. Set its prices under Judges, Prices and limits."
             )
         if plan.requirement is not None:
-            effect = "lack it" if plan.requirement.may_miss else "will be unscored"
+            pronoun = "them" if plan.requirement.may_miss else "it"
+            effect = "lack them" if plan.requirement.may_miss else "will be unscored"
             unscored = f"; {plan.lacking} {effect}" if plan.lacking else ""
             met = f"{plan.meeting_requirement} of {plan.trajectories}"
-            self.stdout.write(f"needs:    {plan.requirement.label}: {met} have it{unscored}")
+            self.stdout.write(f"needs:    {plan.requirement.label}: {met} have {pronoun}{unscored}")
 
     # --- with --wait ---------------------------------------------------------------------------------------------
 

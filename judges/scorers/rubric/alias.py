@@ -63,7 +63,7 @@ async def _ask(what: str, address1: str, address2: str, mode: str) -> int | str:
     try:
         if engine.maps is None:
             raise NoMaps(
-                f"The script called the maps tool for a {what.replace('_', ' ')}, but nothing answers it here."
+                f"The script called the maps tool for a {what.replace('_', ' ')}, but it is not available here."
             )
         return await engine.maps(what, address1, address2, mode)
     except Exception as error:

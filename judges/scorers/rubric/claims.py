@@ -13,7 +13,7 @@ from judges.scorers import framing
 from judges.scorers.one_call import group_by_picture
 from judges.scorers.rubric.evaluator import Evaluator
 from judges.scorers.rubric.questions import TRIALS, ClaimEvidence
-from judges.scorers.rubric.tree import NOT_APPLICABLE, PASSED, Checked, VerificationNode, find_blocking
+from judges.scorers.rubric.tree import FAILED, NOT_APPLICABLE, PASSED, Checked, VerificationNode, find_blocking
 from judges.scorers.rubric.written import MOST_SOURCES, Node, Rubric
 from judges.scorers.together import run_together
 
@@ -63,23 +63,28 @@ class Checking:
             await self._check_nodes(node.children, sequential=node.strategy == "sequential")
             return
         against = self.find_sources(node)
-        if isinstance(against, str):
-            self._fail_unsupported(node, against)
+        evident = not isinstance(against, str)
+        if node.condition and not await self._is_applicable(node, against if evident else None):
             return
-        if node.condition and not await self._is_applicable(node, against):
+        if not evident:
+            self._fail_unsupported(node, against)
             return
         await self._verify(node.text, self.nodes[node.id], against, node.note)
 
     async def _is_applicable(self, node: Node, against: Any) -> bool:
-        """Ask whether the claim's condition is met, unless the claim is skipped anyway; mark the claim if it is not."""
+        """Ask whether the claim's condition is met, unless the claim is skipped anyway; mark the claim if it is not.
+
+        ``against`` is the claim's evidence; without any (None) the answer alone is asked about. An error on the way is
+        one of the claim, which then counts as not supported.
+        """
         made = self.nodes[node.id]
         if find_blocking(self.evaluator.root, made):
             return True
-        condition = VerificationNode(f"{node.id} condition", node.condition)
+        condition = VerificationNode(node.id, node.condition)  # faults name the claim, so that the bounds vary it
         await self._verify(f"This condition is met: {node.condition}", condition, against)
         if condition.status == PASSED:
             return True
-        made.checked, made.status = condition.checked, NOT_APPLICABLE
+        made.checked, made.status = condition.checked, FAILED if condition.error else NOT_APPLICABLE
         return False
 
     async def _verify(self, claim: str, node: VerificationNode, against: Any, note: str = "") -> None:
@@ -155,12 +160,12 @@ OFTEN = 3  # assumed runs of each check of a script: most are in a loop over the
 
 def forecast_rubric(rubric: Rubric, subject: Subject, votes: int, max_images: int) -> list[tuple[str, int]]:
     """Return the calls if every condition is met, every claim is asked about and the first votes agree."""
-    needed = votes // 2 + 1
-    return [
-        call
-        for claim in rubric.claims()
-        for call in _forecast_node(claim, subject, max_images) * (needed * (2 if claim.condition else 1))
-    ]
+    needed, calls = votes // 2 + 1, []
+    for claim in rubric.claims():
+        own = _forecast_node(claim, subject, max_images)
+        asked = (own or [("verify_answer", 0)]) if claim.condition else []  # as in `Checking._is_applicable`
+        calls += (asked + own) * needed
+    return calls
 
 
 def _forecast_node(claim: Node, subject: Subject, max_images: int) -> list[tuple[str, int]]:

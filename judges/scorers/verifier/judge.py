@@ -51,9 +51,9 @@ class VerifierParameters:
         default="model",
         metadata={
             "help": "model: written by the model from the task alone. people: the task's key points, if there are any, "
-            f"with {POINTS_OF_A_KEY_POINT} points each. written: the claims of the task's rubric, each with its weight "
-            "as points, its condition and its note; groups, critical, steps, sources and pass_score have no effect, "
-            "and a task without a rubric is unscored."
+            f"with {POINTS_OF_A_KEY_POINT} points each. written: the claims of the task's rubric, each with its "
+            f"condition, its note, and points in proportion to its weight ({POINTS_OF_A_KEY_POINT} in the mean); "
+            "groups, critical, steps, sources and pass_score have no effect, and a task without a rubric is unscored."
         },
     )
     max_criteria: int = field(
@@ -269,9 +269,13 @@ def find_given(parameters: VerifierParameters, subject: Subject) -> tuple[Criter
             Criterion(number, text, POINTS_OF_A_KEY_POINT) for number, text in enumerate(subject.key_points, start=1)
         )
     rubric = find_rubric(subject) if parameters.criteria == "written" else None
+    claims = list(rubric.claims()) if rubric else []
+    scale = POINTS_OF_A_KEY_POINT * len(claims) / sum(one.weight for one in claims) if claims else 0
     return tuple(
-        Criterion(number, one.text, one.weight, one.note, one.condition, find_key_point(one, subject.key_points))
-        for number, one in enumerate(rubric.claims() if rubric else (), start=1)
+        Criterion(
+            number, one.text, one.weight * scale, one.note, one.condition, find_key_point(one, subject.key_points)
+        )
+        for number, one in enumerate(claims, start=1)
     )
 
 

@@ -9,7 +9,7 @@ from judges.llm import ImageRef
 
 MOST_CRITERIA = 20
 MOST_POINTS = 10  # of one criterion, and of one penalty
-POINTS_OF_A_KEY_POINT = 5  # people's key points have no weights
+POINTS_OF_A_KEY_POINT = 5  # people's key points have no weights; also the mean of the claims of a rubric
 MOST_PENALTIES = 20
 SHOTS_PER_CALL = 4
 QUESTIONS = 3  # a question is repeated twice
@@ -44,8 +44,9 @@ class Unusable(Exception):
 class Criterion:
     """``number`` counts from 1; without a ``condition`` it always applies.
 
-    ``max_points`` is 1 to 10 if the model writes the criterion, and the weight of a claim of a rubric. ``key_point`` is
-    the text of the key point that such a claim settles, "" for none.
+    ``max_points`` is 1 to 10 if the model writes the criterion. Those of a rubric's claims are in proportion to their
+    weights, with a mean of `POINTS_OF_A_KEY_POINT`: penalties are as heavy whatever the scale of the weights is.
+    ``key_point`` is the text of the key point that such a claim settles, "" for none.
     """
 
     number: int
@@ -54,6 +55,11 @@ class Criterion:
     description: str = ""
     condition: str = ""
     key_point: str = ""
+
+
+def format_points(points: float) -> str:
+    """Return points in three digits, as prompts state them: weights of a rubric give 60/7 and the like."""
+    return f"{points:.3g}"
 
 
 @dataclass(frozen=True, slots=True)

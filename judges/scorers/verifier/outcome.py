@@ -67,8 +67,8 @@ def explain(result: Result, findings: Findings) -> str:
     if result.score is not None:
         penalty = f" - {result.penalty:g} in penalties" if result.penalty else ""
         lines.append(
-            f"Process score {result.score:.2f}: ({sum(result.earned.values()):g} earned{penalty}) "
-            f"of {result.possible:g} points."
+            f"Process score {result.score:.2f}: ({round(sum(result.earned.values()), 2):g} earned{penalty}) "
+            f"of {round(result.possible, 2):g} points."
         )
     return "\n".join(line for line in lines if line)
 

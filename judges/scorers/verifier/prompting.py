@@ -9,7 +9,7 @@ from judges.prompts import build_system_text, fill, require_parts
 from judges.scorer import Prompts, Subject
 from judges.scorers import framing
 from judges.scorers.single_call import LONGEST_URL
-from judges.scorers.verifier.model import Criterion, Grade, Passes, Shot
+from judges.scorers.verifier.model import Criterion, Grade, Passes, Shot, format_points
 
 STAGES_OF_MODE = {
     "full": ("criteria", "relevance", "actions", "images", "verdict"),
@@ -72,7 +72,7 @@ def format_criteria(criteria: Iterable[Criterion]) -> list[str]:
         lines.append(framing.format_field(name, one.text, framing.POINT))
         for part, text in (("description", one.description), ("condition", one.condition)):
             lines += [framing.format_field(f"{name} {part}", text, framing.POINT)] if text else []
-        lines.append(f"{name} most points: {one.max_points:g}")
+        lines.append(f"{name} most points: {format_points(one.max_points)}")
     return lines
 
 
@@ -88,7 +88,7 @@ def _format_passes(passes: Iterable[Passes]) -> Iterator[str]:
 def _format_points(one: Passes, grade: Grade) -> str:
     if one.criterion.condition and not grade.applies:
         return "does not apply"
-    return "not graded" if grade.points is None else f"{grade.points:g}"
+    return "not graded" if grade.points is None else format_points(grade.points)
 
 
 def _format_log(subject: Subject, criteria: Iterable[str]) -> Iterator[str]:

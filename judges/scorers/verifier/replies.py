@@ -18,6 +18,7 @@ from judges.scorers.verifier.model import (
     Grade,
     Mismatch,
     Penalty,
+    format_points,
 )
 
 SIMILAR = 0.7  # lowest similarity of two names of the same criterion
@@ -162,9 +163,12 @@ def _normalize(text: str) -> str:
 
 def _read_points(entry: Data, field: str, criterion: Criterion, final: bool) -> Grade:
     points, reason, applies = entry[field], _text(entry["reason"], framing.REASON), entry["applies"]
+    most = format_points(criterion.max_points)
+    if points is not None and format_points(points) == most:
+        points = criterion.max_points  # the prompt states rounded points
     if points is None or _is_within(points, 0, criterion.max_points):
         return Grade(points, reason, applies)
-    wrong = f"Criterion {criterion.number} has {_show(points)} points, not 0 to {criterion.max_points}."
+    wrong = f"Criterion {criterion.number} has {_show(points)} points, not 0 to {most}."
     if not final:
         raise Mismatch(wrong)
     return Grade(None, wrong, applies)
