@@ -22,7 +22,8 @@ class ModelBatch(models.Model):
     ``token`` is in the metadata of the batch at the endpoint: a batch without ``provider_id`` was submitted if the
     endpoint has one with this token or with the uploaded ``file_id``. Until then ``heartbeat_at`` shows that its worker
     lives. ``polls`` counts the polls so far, ``poll_at`` is the time of the next one. At the end, all calls have a
-    reply or an error; ``status`` is the last one of the endpoint.
+    reply or an error; ``status`` is the last one of the endpoint. A batch with a status and without ``ended_at`` has
+    ended without all of its results; then ``polls`` counts from there.
     """
 
     run = models.ForeignKey("judges.JudgeRun", on_delete=models.CASCADE, db_index=False, related_name="batches")

@@ -13,11 +13,11 @@ from django.db.models import QuerySet
 
 from annotation.models import Submission, Trajectory
 from annotation.models.states import State, with_state
-from judges.llm.wire import is_reasoning
+from judges.llm.wire import TOKENS_PER_THOUGHT, is_reasoning
 from judges.models import Judge, JudgeRun, Judgment, ModelCall, Service
 from judges.ready_judges import ReadyJudge, RunRefused, prepare
 from judges.scorer import Prompts, Requirement, Subject
-from judges.working.call_log import SHARES
+from judges.working.call_log import PRICE_FACTORS
 from judges.working.subjects import load_subjects
 
 SELECTION = ("state", "level", "task_ids", "limit", "seed", "unjudged")
@@ -27,7 +27,6 @@ MOST_ITEMS = 100_000
 CHARACTERS_PER_TOKEN = 4  # of English text
 TOKENS_PER_PICTURE = 1_100  # a screenshot of 1280 x 1600 at high detail
 TOKENS_PER_REPLY = 300  # a paragraph of reasons and a verdict
-TOKENS_PER_THOUGHT = 1_200  # paid tokens that a reasoning model adds to that
 BATCH_TIME = "up to 24 hours for each stage of the judge"
 USUAL_LATENCY = 3.0  # seconds of a call, if none was made yet
 RECENT_RUNS, RECENT_CALLS = 3, 200
@@ -315,7 +314,7 @@ def _compute_cost(ready: ReadyJudge, effort: _Effort, service: str) -> Decimal |
     if terms is None or terms.input_price is None or terms.output_price is None:
         return None
     cost = (effort.prompt * terms.input_price + effort.completion * terms.output_price) / 1_000_000
-    return (cost * SHARES.get(service, 1)).quantize(Decimal("1e-4"))
+    return (cost * PRICE_FACTORS.get(service, 1)).quantize(Decimal("1e-4"))
 
 
 def _estimate_seconds(judge: Judge, calls: int) -> float:

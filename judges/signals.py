@@ -2,5 +2,5 @@
 
 from django.dispatch import Signal
 
-#: Sent with ``run`` in the transaction that finishes a judge run; an error of a receiver undoes it.
+#: Sent with ``run`` in the transaction that finishes a judge run; an error in a receiver rolls it back.
 run_finished = Signal()

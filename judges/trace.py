@@ -40,10 +40,12 @@ def is_pruned(call: ModelCall) -> bool:
 def prune(before: datetime, run: JudgeRun | None = None) -> int:
     """Delete requests and replies of calls that were made before ``before``; return the number of calls.
 
-    Tokens, cost, times and errors stay. A pruned call cannot serve cache hits: the same call is paid for again.
+    Tokens, cost, times and errors stay, and so do calls that wait in a batch. A pruned call cannot serve cache hits:
+    the same call is paid for again.
     """
     kept = Q(request__isnull=False) | Q(reply__isnull=False)
-    calls = ModelCall.objects.filter(kept, made_at__lt=before, pruned_at__isnull=True)
+    settled = Q(batch=None) | Q(batch__ended_at__isnull=False)
+    calls = ModelCall.objects.filter(kept, settled, made_at__lt=before, pruned_at__isnull=True)
     if run is not None:
         calls = calls.filter(item__run=run)
     return calls.update(request=None, reply=None, pruned_at=clock.now())

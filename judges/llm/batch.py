@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import zlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -16,9 +17,9 @@ from typing import IO, Any
 import httpx2
 
 from judges.llm import Endpoint, Patience
-from judges.llm.apis.base import ReplyBody
+from judges.llm.apis.base import ReplyBody, add_counts, read_count, unwrap
 from judges.llm.apis.chat import API as CHAT
-from judges.llm.transport import MAX_REPLY, NO_KEY, FailedAttempt, Transport, _read_error, _TooLarge, _unpack
+from judges.llm.transport import GZIP, MAX_REPLY, NO_KEY, FailedAttempt, Transport, _read_error, _TooLarge, _unpack
 from judges.llm.wire import Encoded
 
 MOST_CALLS = 50_000  # of one file
@@ -27,14 +28,16 @@ TARGET = "/v1/chat/completions"
 WINDOW = "24h"
 FILE_SECONDS = 3600.0  # for one file, up or down
 LONGEST_LINE = 2 * MAX_REPLY  # bytes of a result
+LARGEST_FILE = 8 * 1024**3  # bytes of a decompressed file of results
+PIECE = 1024 * 1024  # bytes that are decompressed at once
 PAGE = 100  # batches in one answer, the most that OpenAI allows
 CLOCKS = 3600  # seconds that the clocks of endpoint and database may differ
 NO_BATCHES = (404, 405, 501)
-UNANSWERED = frozenset({"validating", "in_progress"})  # before these end, a batch can be cancelled
+UNANSWERED = frozenset({"validating", "in_progress"})  # states in which a batch can be cancelled
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 
 
-Result = tuple[str, str, ReplyBody | FailedAttempt]  # the custom id of a request, its line, and what that says
+Result = tuple[str, str, ReplyBody | FailedAttempt]  # custom id, line of the result, parsed result
 
 
 class BatchFailed(Exception):
@@ -55,7 +58,10 @@ class BatchFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """A batch as its endpoint describes it; ``errors`` are those of its file."""
+    """A batch as its endpoint describes it; ``errors`` are those of its file.
+
+    ``answered`` is the number of requests with a result or an error, None if it is not stated.
+    """
 
     id: str
     status: str
@@ -65,6 +71,7 @@ class BatchState:
     output_file: str = ""
     error_file: str = ""
     errors: tuple[str, ...] = ()
+    answered: int | None = None
 
 
 class BatchApi(Transport):
@@ -138,7 +145,8 @@ class BatchApi(Transport):
             after = {"after": states[-1].id}
 
     async def download(self, file_id: str, into: IO[bytes]) -> None:
-        """Write a file of results to ``into``."""
+        """Write a file of results to ``into``; raise BatchFailed if it is compressed and not complete."""
+        unpacker = _Unpacker(into)
         try:
             async with asyncio.timeout(FILE_SECONDS):
                 url = f"{self._base}/files/{file_id}/content"
@@ -146,9 +154,12 @@ class BatchApi(Transport):
                     if response.status_code != 200:
                         raise self._fail(response.status_code, await _read_start(response), response.headers)
                     async for chunk in response.aiter_raw():
-                        into.write(chunk)
+                        unpacker.write(chunk)
+                unpacker.close()
         except (TimeoutError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise self._find_reason(error) from None
+        except zlib.error as error:
+            raise BatchFailed(f"The endpoint {self._endpoint.name} gave a damaged compressed file: {error}.") from None
         into.seek(0)
 
     async def _ask(self, method: str, path: str, seconds: float = 0.0, **options: Any) -> dict[str, Any]:
@@ -222,11 +233,49 @@ def _read_state(said: Any) -> BatchState:
         created_at=float(created) if isinstance(created, int | float) else 0.0,
         output_file=str(said.get("output_file_id") or ""),
         error_file=str(said.get("error_file_id") or ""),
+        answered=_read_answered(unwrap(said, "request_counts")),
         errors=tuple(
             str(each.get("message") or each.get("code")) if isinstance(each, dict) else str(each)
             for each in (listed if isinstance(listed, list) else [])
         ),
     )
+
+
+def _read_answered(counts: Mapping[str, Any]) -> int | None:
+    return add_counts(read_count(counts.get("completed")), read_count(counts.get("failed")))
+
+
+class _Unpacker:
+    """Writes a body to a file. We request it uncompressed; gzip is still decompressed, up to `LARGEST_FILE` bytes."""
+
+    def __init__(self, into: IO[bytes]) -> None:
+        self._into, self._start, self._size = into, b"", 0
+        self._unzip: Any = None
+
+    def write(self, chunk: bytes) -> None:
+        if self._unzip is None and len(self._start) < len(GZIP):
+            self._start += chunk
+            if len(self._start) < len(GZIP):
+                return
+            chunk = self._start
+            self._unzip = zlib.decompressobj(wbits=31) if chunk.startswith(GZIP) else None
+        if self._unzip is None:
+            self._into.write(chunk)
+            return
+        while chunk:
+            piece = self._unzip.decompress(chunk, PIECE)
+            self._size += len(piece)
+            if self._size > LARGEST_FILE:
+                raise zlib.error(f"it has more than {LARGEST_FILE:,} bytes")
+            self._into.write(piece)
+            chunk = self._unzip.unconsumed_tail
+
+    def close(self) -> None:
+        """Raise zlib.error if the end is missing."""
+        if self._unzip is None:
+            self._into.write(self._start if len(self._start) < len(GZIP) else b"")
+        elif not self._unzip.eof:
+            raise zlib.error("its end is missing")
 
 
 async def _read_start(response: httpx2.Response) -> str:

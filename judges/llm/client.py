@@ -303,7 +303,7 @@ class Client:
         return build_call(self._endpoint, request, question.stage, question.step, question.vote, self._form.api.name)
 
     @asynccontextmanager
-    async def _lock_call(self, question: _Question, call: Call) -> AsyncIterator[None]:
+    async def _lock_call(self, question: _Question, call: Call, turn: _Slot) -> AsyncIterator[None]:
         """Allow one of several equal calls at a time: the others then find its reply."""
         same = (call.key, question.call_log.sample)
         lock = self._same.setdefault(same, asyncio.Lock())
@@ -314,7 +314,7 @@ class Client:
         """Return a stored reply, or make one attempt to get one. Release the slot in any case."""
         sending = None
         try:
-            async with self._lock_call(question, call):
+            async with self._lock_call(question, call, turn):
                 if (known := await self._look_up(question.call_log, call)) is not None:
                     return known
                 tokens = estimate_tokens(call.request)

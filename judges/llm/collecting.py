@@ -21,7 +21,7 @@ from judges.llm.batch import BatchApi, measure_line, write_line
 from judges.llm.client import TRIED_REPAIRS, Client, _Question, _Repairs, _Slot
 from judges.llm.maps import Maps
 from judges.llm.transport import FailedAttempt
-from judges.llm.wire import LONG, SHORT, Encoded, build_call, estimate_tokens, is_reasoning
+from judges.llm.wire import LONG, SHORT, TOKENS_PER_THOUGHT, Encoded, build_call, estimate_tokens, is_reasoning
 
 OPEN_CALLS = 100_000  # that may wait at once; images in memory have a limit of their own
 LOOK = 1.0  # seconds between two checks whether every item waits
@@ -42,7 +42,10 @@ class BatchCallLog(CallLog, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CollectedCall:
-    """A call in a file, from byte ``start`` to ``end``; ``tokens`` is the estimate for its prompt."""
+    """A call in a file, from byte ``start`` to ``end``.
+
+    ``tokens`` is the estimate for its prompt, ``thoughts`` that for the tokens of a reasoning model before its reply.
+    """
 
     name: str
     call_log: BatchCallLog
@@ -50,6 +53,7 @@ class CollectedCall:
     tokens: int
     start: int
     end: int
+    thoughts: int = 0
 
 
 def _open_file() -> IO[bytes]:
@@ -78,7 +82,10 @@ class CallFile:
 
 
 class BatchClient(Client):
-    """`Client` whose calls end only when their item is dropped; failed ones are counted over all batches of the run."""
+    """`Client` that collects new calls until their item is dropped.
+
+    Failures of an item's call count over all batches.
+    """
 
     def __init__(
         self,
@@ -100,6 +107,7 @@ class BatchClient(Client):
         self._most_failures = patience.attempts
         self._repairs = defaultdict(lambda: _Repairs(places=_CountedSemaphore(TRIED_REPAIRS, self._count_blocked)))
         self._asks: Counter[int] = Counter()
+        self._equal: Counter[tuple[str, str]] = Counter()
         self._waiting: list[asyncio.Future[None]] = []
         self._writing = asyncio.Lock()
         self._blocked = 0
@@ -145,14 +153,18 @@ class BatchClient(Client):
         asked = sum(self._asks[order] for order in items)
         return all(self._asks[order] for order in items) and asked <= len(self._waiting) + self._blocked
 
-    async def drop(self) -> None:
-        """End every waiting call without a reply, and forget the files. No item may ask meanwhile."""
+    async def finish(self) -> None:
+        """End every waiting call without a reply: none of them would end by itself. No item may ask meanwhile."""
         self._is_dropping = True
         for waiting in self._waiting:
             waiting.cancel()
-        await self.finish()
+        await super().finish()
         self._is_dropping = False
         self._waiting.clear()
+
+    async def drop(self) -> None:
+        """End every waiting call without a reply, and forget the files. No item may ask meanwhile."""
+        await self.finish()
         for each in self.files:
             each.file.close()
         self.files, self.problem = [], None
@@ -198,7 +210,11 @@ class BatchClient(Client):
         await write_line(chosen.file, name, content)
         chosen.file.flush()
         start, chosen.size = chosen.size, chosen.size + length
-        chosen.calls.append(CollectedCall(name, call_log, call, estimate_tokens(call.request), start, chosen.size))
+        thoughts = (
+            TOKENS_PER_THOUGHT if self._form.reasoning and self._form.generation.reasoning_effort != "none" else 0
+        )
+        tokens = estimate_tokens(call.request)
+        chosen.calls.append(CollectedCall(name, call_log, call, tokens, start, chosen.size, thoughts))
 
     def _choose_file(self, length: int) -> CallFile:
         last = self.files[-1] if self.files else None
@@ -230,14 +246,26 @@ class BatchClient(Client):
         return build_call(self._endpoint, request, question.stage, question.step, question.vote)
 
     @asynccontextmanager
-    async def _lock_call(self, question: _Question, call: Call) -> AsyncIterator[None]:
+    async def _lock_call(self, question: _Question, call: Call, turn: _Slot) -> AsyncIterator[None]:
+        same = (call.key, question.call_log.sample)
         async with AsyncExitStack() as stack:
+            # The equal call before this one keeps the lock until both are dropped, unless it fails.
+            if self._equal[same]:
+                turn.unload()
+            self._equal[same] += 1
+            stack.callback(self._forget_equal, same)
             self._count_blocked(1)
             try:
-                await stack.enter_async_context(super()._lock_call(question, call))
+                await stack.enter_async_context(super()._lock_call(question, call, turn))
             finally:
                 self._count_blocked(-1)
+            await self._load(question, turn)
             yield
+
+    def _forget_equal(self, same: tuple[str, str]) -> None:
+        self._equal[same] -= 1
+        if not self._equal[same]:
+            del self._equal[same]
 
     def _count_blocked(self, change: int) -> None:
         self._blocked += change

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from judges.llm import Call, CallFailed, CallLog, Endpoint, NotConfigured, Outcome, Patience, Route, Usage
+from judges.llm.apis.base import build_key_pattern
 
 NAME = "maps"  # in JUDGE_ENDPOINTS
 PATH = "/distancematrix/json"
@@ -51,7 +52,7 @@ class Maps:
         async with self._turn:
             found = await call_log.find_reply(call)
             if found is not None:
-                await call_log.record(Outcome(call, found[1], NAME, usage=FREE, hit_of=found[0]))
+                await call_log.record(Outcome(call, found[1], usage=FREE, hit_of=found[0]))
                 return read_route(found[1])
             return await self._request(self._endpoint, call_log, call)
 
@@ -73,7 +74,7 @@ class Maps:
                 await call_log.record(Outcome(call, retries=attempt, error=problem))
                 raise
             latency = round((time.monotonic() - began) * 1000)
-            await call_log.record(Outcome(call, raw, NAME, usage=FREE, latency=latency, retries=attempt))
+            await call_log.record(Outcome(call, raw, usage=FREE, latency=latency, retries=attempt))
             return route
         await call_log.record(Outcome(call, retries=self._patience.attempts - 1, error=problem))
         raise CallFailed(problem, passing=True)
@@ -92,6 +93,10 @@ class Maps:
         except TimeoutError:
             says = f"The endpoint {NAME} did not complete its answer within {self._patience.timeout:g} seconds."
             raise CallFailed(says, passing=True) from None
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
+            raise CallFailed(
+                f"The address of the endpoint {NAME} is not valid. Correct it in JUDGE_ENDPOINTS."
+            ) from None
         except httpx2.HTTPError as error:
             raise CallFailed(f"The endpoint {NAME} cannot be reached ({type(error).__name__}).", passing=True) from None
 
@@ -106,8 +111,8 @@ async def _read_body(endpoint: Endpoint, response: Any) -> str:
         data += piece
         if len(data) > LARGEST:
             raise CallFailed(f"The answer of the endpoint {NAME} has more than {LARGEST:,} bytes.")
-    text = data.decode("utf-8", "replace")
-    return text.replace(endpoint.key, "[key]") if endpoint.key else text
+    text, secret = data.decode("utf-8", "replace"), build_key_pattern(endpoint.key)
+    return secret.sub("[key]", text) if secret else text
 
 
 def read_route(raw: str) -> Route | str:

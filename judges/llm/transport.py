@@ -23,7 +23,7 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI, Omit, OpenAIError
 
 from judges.llm import Endpoint, NotConfigured, Patience
-from judges.llm.apis.base import Api, ReplyBody, UnreadableReply, dicts, is_filter, strip_unstorable
+from judges.llm.apis.base import Api, ReplyBody, UnreadableReply, build_key_pattern, dicts, is_filter, strip_unstorable
 from judges.llm.wire import Encoded
 
 MAX_REPLY = 8 * 1024 * 1024  # bytes; the longest replies of models have some 100 kB
@@ -39,7 +39,6 @@ AGAIN = (408, 409, 425, 429)  # and every status from 500
 GZIP = b"\x1f\x8b"
 NO_KEY = "none"  # sent to endpoints without a key, since the header is required
 INVALID_KEY = "API_KEY_INVALID"  # Gemini's reason in an answer 400
-SHORTEST_KEY = 8  # characters; a shorter word only fills the header: none, EMPTY, ollama
 
 # These loggers write addresses at level INFO and headers below it.
 for _name in ("openai", "httpx2", "httpcore2"):
@@ -109,7 +108,7 @@ class Transport:
 
     def __init__(self, endpoint: Endpoint, patience: Patience, clock: Callable[[], float] = time.time) -> None:
         self._endpoint, self._patience, self._clock = endpoint, patience, clock
-        self._secret = _build_key_pattern(endpoint.key)
+        self._secret = build_key_pattern(endpoint.key)
         self.headers: Mapping[str, str] = {}  # of the last response
         if not endpoint.base_url.startswith(("http://", "https://")):
             raise NotConfigured(f"The endpoint {endpoint.name} has no address. Set it in JUDGE_ENDPOINTS.")
@@ -205,14 +204,6 @@ class Transport:
     def _hide_key(self, text: str) -> str:
         """Return the text without our key, in any JSON spelling, in case an endpoint repeats it."""
         return self._secret.sub("[key]", text) if self._secret else text
-
-
-def _build_key_pattern(key: str) -> re.Pattern[str] | None:
-    """Return a pattern of the key, plain or JSON-escaped; None for a short word: not secret, and common in replies."""
-    if len(key) < SHORTEST_KEY:
-        return None
-    ways = (rf"(?:\\?{re.escape(char)}|\\u(?i:{ord(char):04x}))" for char in key)
-    return re.compile("".join(ways))
 
 
 def _unpack(content: bytes) -> str:

@@ -23,6 +23,7 @@ from judges.llm.apis.base import strip_unstorable
 LENGTHS = ("max_tokens", "max_completion_tokens")
 OUTPUT_FIELDS = {"schema": ("response_format",), "tool": ("tools", "tool_choice"), "text": ()}
 SHORT, LONG = 2_048, 16_384  # default length of a reply in tokens; the second is for reasoning models
+TOKENS_PER_THOUGHT = 1_200  # estimate of the paid tokens that a reasoning model adds to a reply
 PICTURE_TOKENS = 1_100  # approximate count of endpoints for a screenshot in high detail
 TOOL = "answer"  # the name of the function, and of the schema
 PROMPT_FIELDS = ("messages", "input", "contents", "system", "instructions", "systemInstruction")

@@ -7,16 +7,18 @@
   in a list, of which the last one is repeated; ``answers``: if that is not ``completed``, only the first so many of its
   requests are answered;
 * ``hold``: true to leave batches in progress until it is false again;
-* ``upload``, ``create``, ``get``, ``content`` and ``list``: a status that refuses, ``drop`` to do it and close the
-  connection without an answer, ``wait`` to do it and answer only when it is set to something else, any other text to
-  answer with it and do nothing; ``times``: only for the first so many;
+* ``upload``, ``create``, ``get``, ``content``, ``list`` and ``cancel``: a status that refuses, ``drop`` to do it and
+  close the connection without an answer, ``wait`` to do it and answer only when it is set to something else, any other
+  text to answer with it and do nothing; ``times``: only for the first so many;
 * ``forgets``: true for an endpoint that stores no metadata;
+* ``zipped``: true for results in gzip, ``cut`` without their end; ``counts``: false for an endpoint without counts;
 * ``garbage``: true to put lines between the results that are none.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 import time
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 PATH = re.compile(r"/v1/(files|batches)(?:/([\w-]+))?(?:/(content|cancel))?(?:\?(.*))?")
 USUAL: dict[str, Any] = {"supported": True, "end": "completed", "answers": None, "hold": False}
-FAULTY = ("upload", "create", "get", "content", "list")
+FAULTY = ("upload", "create", "get", "content", "list", "cancel")
 ENDED = ("completed", "failed", "expired", "cancelled")
 
 
@@ -57,7 +59,7 @@ class Batches:
             "upload_bytes": self.bytes,
             "batches": len(self.batches),
             "statuses": [batch["status"] for batch in self.batches.values()],
-            "sizes": [batch["request_counts"]["total"] for batch in self.batches.values()],
+            "sizes": [len(self.files[batch["input_file_id"]].splitlines()) for batch in self.batches.values()],
         }
 
     async def serve(self, connection: Connection, request: Any) -> None:
@@ -118,7 +120,11 @@ class Batches:
         return 200, {"id": new, "object": "file", "bytes": len(parts[b"file"]), "purpose": "batch"}
 
     async def content(self, request: Any, name: str, query: str) -> tuple[int, Any]:
-        return (200, self.files[name]) if name in self.files else (404, {"error": {"message": "No such file."}})
+        if name not in self.files:
+            return 404, {"error": {"message": "No such file."}}
+        zipped = self.settings.get("zipped")
+        body = gzip.compress(self.files[name]) if zipped else self.files[name]
+        return 200, body[:-20] if zipped == "cut" else body
 
     async def create(self, request: Any, name: str | None, query: str) -> tuple[int, Any]:
         asked = json.loads(request.body)
@@ -192,6 +198,8 @@ class Batches:
                 result | {"response": {"status_code": code, "request_id": "q", "body": answer}}
             )
             self.paid += code == 200
+        counts = {"total": len(good) + len(bad), "completed": len(good), "failed": len(bad)}
+        batch["request_counts"] = counts if self.settings.get("counts", True) else None
         extra = ["no JSON", json.dumps({"custom_id": "of somebody else", "response": None}), "[]"]
         lines = extra if self.settings.get("garbage") else []
         for kind, rows in (("output_file_id", good), ("error_file_id", bad)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from collections.abc import Iterator
@@ -10,13 +11,17 @@ from typing import Any
 
 import pytest
 
-from judges.llm import Endpoint, Patience, batch
+from judges import runs
+from judges.llm import Call, Endpoint, Generation, Patience, batch
 from judges.llm.batch import BatchApi
+from judges.llm.collecting import BatchClient
 from judges.llm.replies import ReplyBody
 from judges.llm.transport import FailedAttempt
 from judges.models import ModelBatch
 from judges.tests.batching import SUCCESS, Here, poll, short_pauses, work_once, work_to_end
-from judges.tests.builders import KEY, Fake
+from judges.tests.builders import KEY, Fake, FolderImages, MemoryCallLog, OpenGate
+from judges.tests.clients import prompt
+from judges.working import waves
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
@@ -72,13 +77,65 @@ def test_results_that_are_gone_stop_the_run(here: Here) -> None:
     assert event["reason"] == "The results of a batch of calls could not be read."
 
 
-def test_file_of_results_without_results_fails_its_calls(here: Here) -> None:
-    here.fake.batches(content='{"custom_id": "1-1-1"}\n{"response": {}}\n"text"\n')
-    run = here.start(selection={"limit": 1})
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"content": "<html>Please log in.</html>"},
+        {"content": '{"custom_id": "0-1-1"}\n{"response": {}}\n"text"\n'},
+        {"content": "\n"},
+        {"content": "{"},
+        {"zipped": "cut"},
+    ],
+)
+def test_results_that_are_not_complete_are_read_again_and_not_paid_again(
+    here: Here, fault: dict[str, Any], counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waves, "MOST_READS", 3)
+    here.fake.batches(counts=counts, **fault)
+    run = here.start()
     work_to_end(run)
-    item = run.items.get()
-    assert (run.state, item.passing) == ("finished", True)
-    assert "ended (completed) without a result of the request" in item.error
+    assert (run.state, "did not change in 3 polls" in run.stopped, here.fake.counts()["paid"]) == ("stopped", True, 2)
+    here.fake.batches(content=None, zipped=False)
+    runs.resume(here.mira, run)
+    work_to_end(run)
+    assert (run.state, here.fake.counts()["paid"], run.items.filter(judgment__verdict=1).count()) == ("finished", 4, 2)
+
+
+def test_results_of_some_calls_are_not_taken_for_all(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waves, "MOST_READS", 3)
+    here.fake.batches(hold=True)
+    run = here.start()
+    work_once(run)
+    name = "{}-{}-{}".format(*ModelBatch.objects.get().calls.values_list("item", "attempt", "number")[0])
+    reply = {"choices": [{"message": {"content": "success"}}]}
+    line = json.dumps({"custom_id": name, "response": {"status_code": 200, "body": reply}})
+    here.fake.batches(hold=False, content=line)
+    work_to_end(run)
+    assert (run.state, "results of 1 of our requests, not of 2" in run.stopped) == ("stopped", True)
+    assert (ModelBatch.objects.get().ended_at, here.fake.counts()["paid"]) == (None, 2)
+    runs.cancel(here.mira, run)
+    poll(run)
+    [batch] = ModelBatch.objects.all()
+    assert (batch.status, batch.ended_at is None) == ("completed", False)
+    assert batch.calls.filter(error="").count() == 1
+
+
+def test_results_in_gzip_are_decompressed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "PIECE", 100)
+    here.fake.batches(zipped=True)
+    run = here.start()
+    work_to_end(run)
+    assert (run.state, here.fake.counts()["paid"], here.fake.counts()["batches"]) == ("finished", 4, 2)
+
+
+def test_gzip_bomb_is_not_decompressed(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "LARGEST_FILE", 100)
+    monkeypatch.setattr(waves, "MOST_READS", 1)
+    here.fake.batches(zipped=True)
+    run = here.start()
+    work_to_end(run)
+    assert (run.state, "more than 100 bytes" in run.stopped) == ("stopped", True)
 
 
 def test_result_of_another_batch_changes_nothing(here: Here) -> None:
@@ -97,6 +154,28 @@ def test_result_of_another_batch_changes_nothing(here: Here) -> None:
     here.fake.batches(content=None)
     work_to_end(run)
     assert (run.state, run.items.filter(judgment__verdict=1).count()) == ("finished", 2)
+
+
+class NoFailures(MemoryCallLog):
+    def take_name(self) -> str:
+        return "1-1-1"
+
+    async def find_failures(self, call: Call) -> list[str]:
+        return []
+
+
+def test_client_can_be_stopped_while_calls_wait(fake: Fake) -> None:
+    async def stop() -> None:
+        client = BatchClient(fake.endpoint, "gpt-4o", Generation(), Patience(), OpenGate(), FolderImages())
+        asking = asyncio.ensure_future(client.asker(NoFailures(), 1).ask(prompt(), stage="verdict"))
+        await client.wait_until_quiet(lambda: [1], lambda: True)
+        asking.cancel()  # the item is dropped; its call would wait for ever
+        async with asyncio.timeout(30):
+            await client.finish()
+        await client.close()
+        assert asking.cancelled()
+
+    asyncio.run(stop())
 
 
 @pytest.mark.parametrize(

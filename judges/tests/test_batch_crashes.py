@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import connections
 from django.utils import timezone
 
 from config.tests.waiting import wait_until
-from judges import jobs, runs
+from judges import jobs, runs, trace
 from judges.llm import Call
 from judges.llm.collecting import CollectedCall
 from judges.models import JudgeRun, Judgment, ModelBatch, ModelCall
@@ -36,10 +37,13 @@ def here(settings: Any, fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @contextmanager
-def working_on(run: JudgeRun, name: str, seconds: float = 60.0) -> Iterator[Future[bool]]:
+def working_on(run: JudgeRun, name: str, *, waits: bool = True) -> Iterator[Future[bool]]:
+    """A worker in a thread; if it does not wait, it ends when everything is submitted."""
+
     def work_here() -> bool:
         try:
-            return work(run.pk, name, seconds=seconds)
+            with nullcontext() if waits else patch.object(worker, "SHORT_WAIT", -1.0):
+                return work(run.pk, name, seconds=60.0)
         finally:
             connections.close_all()
 
@@ -158,15 +162,46 @@ def test_slow_worker_submits_nothing_that_another_has_taken_over(here: Here) -> 
     assert_paid_once(here, run)
 
 
-def test_batch_that_was_submitted_too_late_is_cancelled(here: Here) -> None:
+def test_batch_that_its_slow_worker_has_just_submitted_is_not_removed(here: Here) -> None:
+    here.fake.batches(upload="wait", list="wait", hold=True)
+    run = here.start()
+    with working_on(run, "slow") as slow:
+        wait_until(lambda: here.fake.counts()["waiting"] == 1, "the file is uploaded")
+        age(run)
+        with working_on(run, "quick", waits=False) as quick:
+            wait_until(lambda: here.fake.counts()["waiting"] == 2, "the batches are listed, and there is none yet")
+            here.fake.batches(upload=None)
+            wait_until(lambda: ModelBatch.objects.filter(provider_id="batch-1").exists(), "the batch is submitted")
+            here.fake.batches(list=None)
+            quick.result(60)
+        here.fake.batches(hold=False)
+        slow.result(60)
+    work_to_end(run)
+    assert_paid_once(here, run)
+
+
+@pytest.mark.parametrize(("refusals", "cancelled"), [(0, True), (1, True), (2, False)])
+def test_batch_that_was_submitted_too_late_is_cancelled(here: Here, refusals: int, cancelled: bool) -> None:
     here.fake.batches(create="wait", hold=True)
     run = here.start()
-    with working_on(run, "slow", seconds=0.5) as slow:
+    with working_on(run, "slow", waits=False) as slow:
         wait_until(lambda: here.fake.counts()["waiting"] == 1, "the batch is submitted")
         batches.discard(ModelBatch.objects.get().token)  # as another worker does that does not find it
-        here.fake.batches(create=None)
+        here.fake.batches(create=None, cancel=503, times=refusals)
         slow.result(60)
-    assert here.fake.counts()["statuses"][0] == "cancelling"
+    run.refresh_from_db()
+    assert (here.fake.counts()["statuses"][0] == "cancelling", run.stopped) == (cancelled, "")
+
+
+def test_calls_that_wait_in_a_batch_are_not_pruned(here: Here) -> None:
+    here.fake.batches(hold=True)
+    run = here.start()
+    work_once(run)
+    assert trace.prune(timezone.now() + timedelta(days=1)) == 0
+    here.fake.batches(hold=False)
+    work_to_end(run)
+    assert_paid_once(here, run)
+    assert trace.prune(timezone.now() + timedelta(days=1)) == 8
 
 
 def collect(item: leases.LeasedItem) -> CollectedCall:

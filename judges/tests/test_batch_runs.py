@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judges import runs
-from judges.llm import batch, collecting
+from judges.llm import batch, client, collecting
 from judges.models import Judgment, ModelBatch, ModelCall, ModelTerms
 from judges.tests.batching import SUCCESS, Here, list_calls, poll, short_pauses, work_once, work_to_end
 from judges.tests.builders import Fake, defined_judge, started_run, worked
@@ -96,6 +96,36 @@ def test_identical_calls_are_in_a_batch_once(here: Here) -> None:
     bodies = ModelCall.objects.filter(item__run=run, hit=False).count()
     assert here.fake.counts()["paid"] == bodies == ModelCall.objects.values("key").distinct().count()
     assert (run.state, len(said(run))) == ("finished", 4)
+
+
+def make_equal(here: Here, number: int) -> None:
+    """Give the first trajectories the same task and the same screenshot, so that their calls are equal."""
+    screenshot = here.submission.trajectories.get(position=0).steps.get().screenshot_id
+    for trajectory in here.submission.trajectories.filter(position__lt=number):
+        type(trajectory).objects.filter(pk=trajectory.pk).update(task_text="A task that several trajectories have.")
+        trajectory.steps.update(screenshot=screenshot)
+
+
+def test_identical_screenshots_that_do_not_fit_into_memory_stall_no_wave(
+    here: Here, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "PICTURE_BYTES", 1)  # one call with images at a time
+    make_equal(here, 3)
+    run = here.start()
+    work_to_end(run)
+    # The first wave has both different calls. Equal calls of several items can be in later batches again.
+    assert (run.state, here.fake.counts()["sizes"][0], len(said(run))) == ("finished", 2, 4)
+
+
+def test_call_that_waited_for_an_equal_one_has_its_image_when_that_fails(here: Here) -> None:
+    make_equal(here, 2)
+    here.fake.says({"status": 400, "error": {"message": "The picture is not readable."}, "times": 1}, SUCCESS)
+    run = here.start(selection={"limit": 2})
+    work_to_end(run)
+    assert (run.state, here.fake.counts()["sizes"]) == ("finished", [1, 1, 1])
+    [failed] = run.items.filter(failed_at__isnull=False)
+    assert "The picture is not readable." in failed.error
+    assert len(said(run)) == 1
 
 
 def test_files_are_cut_at_their_limit(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,8 +264,8 @@ def test_endpoint_without_batches_stops_the_run(here: Here) -> None:
     run = here.start()
     work_to_end(run)
     assert run.state == "stopped"
-    assert "has no batches" in run.stopped
-    assert "without --service batch" in run.stopped
+    assert "does not support batches: " in run.stopped
+    assert "start a standard run." in run.stopped
     assert not ModelBatch.objects.exists()
     assert not ModelCall.objects.exists()
     event = here.submission.events.get(kind="judge_run_stopped").payload
@@ -321,6 +351,30 @@ def test_budget_is_checked_with_the_estimate_of_a_batch(here: Here) -> None:
     runs.resume(here.mira, run, Decimal(1))
     work_to_end(run)
     assert (run.state, here.fake.counts()["paid"], runs.load_progress(run).cost) == ("finished", 8, Decimal("0.012"))
+
+
+def test_budget_counts_the_thoughts_of_a_reasoning_model(here: Here) -> None:
+    ModelTerms.objects.create(model="fake-model-1", **PRICES)
+    judge = defined_judge("thinker", scorer="tiny", generation={"reasoning": "yes"})
+    # With 1,200 tokens for thoughts, a look is estimated with 0.006 more than without: 0.0086 and some more.
+    run = here.start(judge=judge, max_cost=Decimal("0.0086"))
+    work_to_end(run)
+    assert (run.state, here.fake.counts()["sizes"]) == ("stopped", [])
+    runs.cancel(here.mira, run)
+    run = here.start(judge=judge, max_cost=Decimal("0.0096"))
+    work_to_end(run)
+    assert (run.state, here.fake.counts()["sizes"]) == ("stopped", [1])
+
+
+def test_budget_is_checked_with_the_mean_cost_if_that_is_larger_than_the_estimate(here: Here) -> None:
+    ModelTerms.objects.create(model="fake-model-1", **PRICES)
+    # Half of 1,200 tokens at 2 and 20,000 at 10 dollars per million: 0.0012 + 0.1 for each look.
+    here.fake.says(SUCCESS | {"usage": {"prompt_tokens": 1200, "completion_tokens": 20_000}})
+    run = here.start(max_cost=Decimal("0.6"))
+    work_to_end(run)
+    # 0.4048 is spent, and 0.1952 pay for one more call of 0.1012.
+    assert (run.state, here.fake.counts()["sizes"]) == ("stopped", [4, 1])
+    assert "would cost about 0.1012 US dollars" in run.stopped
 
 
 def test_calls_quota_is_kept(here: Here) -> None:

@@ -153,7 +153,7 @@ def test_run_of_a_submission_that_was_reopened_stops_and_asks_nothing(
     worked(run)
     run.refresh_from_db()
     assert (run.state, fake.counts()["calls"]) == ("stopped", 0)
-    assert "The submission was reopened since this run was started." in run.stopped
+    assert "The submission was reopened after this run started." in run.stopped
     runs.cancel(people["mira"], run)
     assert not RobustnessCard.objects.exists()
 

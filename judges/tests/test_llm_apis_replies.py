@@ -83,6 +83,11 @@ USAGES: list[tuple[str, dict[str, Any], Usage]] = [
     ("gemini", {"promptTokenCount": 5}, Usage(prompt=5, completion=0)),  # counts of 0 are left out
     ("gemini", {"promptTokenCount": 5, "thoughtsTokenCount": 9}, Usage(prompt=5, completion=9, reasoning=9)),
     ("gemini", {}, Usage()),
+    # Gemini's address for chat completions: thoughts are in the total only.
+    ("chat", {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 16}, Usage(prompt=5, completion=11)),
+    ("chat", {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}, Usage(prompt=5, completion=2)),
+    ("chat", {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 3}, Usage(prompt=5, completion=2)),
+    ("chat", {"prompt_tokens": 5, "total_tokens": 16}, Usage(prompt=5)),
     ("anthropic", {"input_tokens": 5, "output_tokens": 2}, Usage(prompt=5, completion=2)),
     ("anthropic", {"cache_read_input_tokens": 5}, Usage(cached=5)),
     ("responses", {"input_tokens": "5", "output_tokens": -2}, Usage()),
@@ -94,7 +99,8 @@ USAGES: list[tuple[str, dict[str, Any], Usage]] = [
 @pytest.mark.parametrize(("api", "given", "usage"), USAGES)
 def test_token_counts_that_are_missing_or_absurd(api: str, given: dict[str, Any], usage: Usage) -> None:
     field = "usageMetadata" if api == "gemini" else "usage"
-    assert read(api, body(api, "ok", **{field: given})).usage == usage
+    chat = {"choices": [{"message": {"content": "ok"}}], "usage": given}
+    assert read(api, chat if api == "chat" else body(api, "ok", **{field: given})).usage == usage
 
 
 @pytest.mark.parametrize("api", NATIVE)
@@ -144,6 +150,14 @@ REFUSALS: dict[str, tuple[str, Any, str]] = {
         "the endpoint blocked the prompt (PROHIBITED_CONTENT)",
     ),
     "a reply that Gemini blocked": ("gemini", generate(finish="SAFETY"), "the endpoint blocked the reply (SAFETY)"),
+    **{
+        f"a reply that Gemini did not complete ({reason})": (
+            "gemini",
+            generate({"text": FITS}, finish=reason),
+            f"the endpoint blocked the reply ({reason})",
+        )
+        for reason in ("OTHER", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "A_REASON_OF_2027")
+    },
     "a reply that Gemini found recited": (
         "gemini",
         {"candidates": [{"finishReason": "RECITATION", "finishMessage": "It was recited."}]},
@@ -164,6 +178,11 @@ CUT: dict[str, tuple[str, Any]] = {
     "a response": (
         "responses",
         respond(message(FITS[:9]), status="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    ),
+    "a response without a reason": ("responses", respond(message(FITS), status="incomplete")),
+    "a response with a new reason": (
+        "responses",
+        respond(message(FITS), status="incomplete", incomplete_details={"reason": "max_time"}),
     ),
     "Anthropic": ("anthropic", speak({"type": "text", "text": FITS[:9]}, stop_reason="max_tokens")),
     "Anthropic's context": ("anthropic", speak(stop_reason="model_context_window_exceeded")),

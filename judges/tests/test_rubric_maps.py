@@ -122,6 +122,7 @@ def test_route_is_asked_for_once_and_stored_without_the_key(server: Server) -> N
     first, second = log.outcomes
     assert (first.hit_of, second.hit_of, first.call.stage) == (None, 1, "route")
     assert KEY not in repr(log.outcomes)
+    assert (first.model, second.model) == ("", "")  # no model was asked
 
 
 def test_several_addresses_in_one_are_one_address(server: Server) -> None:
@@ -174,6 +175,28 @@ def test_failure_names_the_cause_and_is_stored(
     assert (failed.value.passing, len(server.asked)) == (passing, requests)
     (stored,) = log.outcomes
     assert (stored.error, stored.reply) == (str(failed.value), None)
+
+
+@pytest.mark.parametrize("address", ["maps.example/maps/api", "http://127.0.0.1:port/maps"])
+def test_wrong_address_says_where_to_correct_it(address: str) -> None:
+    with pytest.raises(CallFailed, match="Correct it in JUDGE_ENDPOINTS") as failed:
+        asked(Endpoint("maps", address, KEY), MUSEUM)
+    assert (failed.value.passing, KEY in str(failed.value)) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "shown"),
+    [
+        ("maps/secret/4711", "maps\\/secret\\/4711", "[key]"),
+        ("maps-secret-4711", "\\u006daps-secret-4711", "[key]"),
+        ("none", "none", "none"),  # fills the header of an endpoint without a key
+    ],
+)
+def test_key_is_hidden_in_every_spelling(server: Server, key: str, written: str, shown: str) -> None:
+    server.answers = [(200, f'{{"status": "DENIED", "error_message": "<{written}>"}}'.encode())]
+    with pytest.raises(CallFailed, match="DENIED") as failed:
+        asked(Endpoint("maps", server.endpoint.base_url, key), MUSEUM)
+    assert f"<{shown}>" in str(failed.value)
 
 
 def test_silence_ends_after_the_time_out(server: Server) -> None:

@@ -56,6 +56,21 @@ def test_flex_calls_state_their_tier_cost_half_and_are_the_same_calls(here: Here
     assert len(set(Judgment.objects.values_list("fingerprint", flat=True))) == 1
 
 
+@pytest.mark.parametrize(("tier", "cost"), [("flex", "0.003"), (None, "0.003"), ("default", "0.006")])
+def test_flex_call_that_was_answered_in_another_tier_costs_the_usual_price(
+    here: Here, tier: str | None, cost: str
+) -> None:
+    body = {
+        "model": "fake-model-1",
+        "choices": [{"index": 0, "message": {"content": SUCCESS["reply"]}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1200, "completion_tokens": 60},
+    }
+    here.fake.says({"body": body | ({"service_tier": tier} if tier else {})})
+    run = start_flex(here, selection={"limit": 1})
+    worked(run)
+    assert (run.state, runs.load_progress(run).cost) == ("finished", Decimal(cost))
+
+
 def test_standard_calls_state_no_tier(here: Here) -> None:
     worked(started_run(here.mira, here.submission, here.judge))
     assert not any("service_tier" in body for body in here.fake.counts()["bodies"])
@@ -165,7 +180,7 @@ def test_page_of_a_run_says_that_it_waits_for_a_batch(here: Here) -> None:
     here.fake.batches(hold=True)
     work_once(run)
     page = browser.get(reverse("judge-run", args=[run.pk])).content.decode()
-    assert "Waiting for 1 batch of the endpoint" in page
+    assert "Waiting for 1 batch at the endpoint" in page
     assert 'class="chip">batch</span>' in page
     here.fake.batches(hold=False)
     poll(run)

@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, cast
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Avg, Exists, F, OuterRef, Q
 
 from annotation import clock
 from judges import quotas
@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # they import the SDK, and web servers import this module
     from judges.llm.transport import FailedAttempt
 
 OPEN_ITEMS = 500  # in memory at once; they are dropped when their calls are submitted
-SHORT_WAIT = 15.0  # seconds; a worker waits so long for the next poll, otherwise the reconciler calls one
+SHORT_WAIT = 15.0  # seconds, longest wait for a poll; for longer ones, the reconciler calls a worker
 FIRST_POLL, LAST_POLL = 2.0, 60.0  # seconds before the first poll of a batch, doubled up to the second
 EXPECTED_REPLY = 300  # tokens, for the estimated cost of a call; those of a paragraph and a verdict
 WAITING = Q(reply=None, error="")
@@ -151,8 +151,16 @@ def _lock_items(run: int, worker: str, calls: Iterable[CollectedCall]) -> set[tu
     return set(locked.values_list("pk", "attempt"))
 
 
-def _estimate(terms: ModelTerms | None, call: CollectedCall) -> Decimal | None:
-    return compute_cost(terms, Usage(prompt=call.tokens, completion=EXPECTED_REPLY), Service.BATCH)
+def _estimate(terms: ModelTerms | None, call: CollectedCall, mean: Decimal = Decimal(0)) -> Decimal | None:
+    """Return the expected cost of a call, at least the ``mean`` of those that the run has paid for."""
+    usage = Usage(prompt=call.tokens, completion=EXPECTED_REPLY + call.thoughts)
+    cost = compute_cost(terms, usage, Service.BATCH)
+    return None if cost is None else max(cost, mean)
+
+
+def _compute_mean_cost(run: int) -> Decimal:
+    answered = ModelCall.objects.filter(item__run=run, hit=False, reply__isnull=False, error="")
+    return Decimal(answered.aggregate(mean=Avg("cost"))["mean"] or 0).quantize(Decimal("1e-8"))
 
 
 def _choose_paid(
@@ -171,8 +179,9 @@ def _choose_paid(
     for call in calls:
         by_item.setdefault(_log(call).item, []).append(call)
     paid: set[int] = set()
+    mean = _compute_mean_cost(run.pk)
     for item in sorted(by_item):
-        costs = [_estimate(terms, call) for call in by_item[item]]
+        costs = [_estimate(terms, call, mean) for call in by_item[item]]
         cost = sum((each or Decimal(0) for each in costs), Decimal(0))
         needs = {quotas.CALLS: Decimal(len(costs)), quotas.COST: cost, "budget": cost}
         for kind, amount in left.items():
@@ -203,7 +212,7 @@ def _describe_short(budget: Decimal | None, kind: str, left: Decimal, need: Deci
 
 
 def _create(run: JudgeRun, token: str, terms: ModelTerms | None, calls: Iterable[CollectedCall]) -> None:
-    now = clock.now()
+    now, mean = clock.now(), _compute_mean_cost(run.pk)
     batch = ModelBatch.objects.create(run=run, token=token, heartbeat_at=now, poll_at=now)
     rows = (
         ModelCall(
@@ -215,7 +224,7 @@ def _create(run: JudgeRun, token: str, terms: ModelTerms | None, calls: Iterable
             key=call.call.key,
             sample=_log(call).sample,
             request=make_storable(call.call.request),
-            cost=_estimate(terms, call),
+            cost=_estimate(terms, call, mean),
             batch=batch,
             made_at=now,
         )
@@ -228,18 +237,18 @@ def _create(run: JudgeRun, token: str, terms: ModelTerms | None, calls: Iterable
 
 
 def keep_alive(tokens: Collection[str]) -> None:
-    """Show that the worker of batches that are not submitted yet lives."""
+    """Renew the heartbeat of batches that are not submitted yet."""
     ModelBatch.objects.filter(token__in=tokens, provider_id="", ended_at=None).update(heartbeat_at=clock.now())
 
 
 def prepare_submission(token: str, file_id: str) -> bool:
-    """Store the uploaded file of a batch; return False if another worker has taken the batch over, and removed it."""
+    """Store the uploaded file of a batch; return False if another worker has removed it or stored its id."""
     mine = ModelBatch.objects.filter(token=token, provider_id="", ended_at=None)
     return bool(mine.update(heartbeat_at=clock.now(), file_id=file_id))
 
 
 def store_id(token: str, provider_id: str) -> bool:
-    """Store that a batch is submitted; return False if another worker has found that it was not, and removed it."""
+    """Store that a batch is submitted; return False if it was removed or has another id."""
     poll_at = clock.now() + timedelta(seconds=FIRST_POLL)
     known = Q(provider_id="") | Q(provider_id=provider_id)
     return bool(ModelBatch.objects.filter(known, token=token).update(provider_id=provider_id, poll_at=poll_at))
@@ -248,11 +257,21 @@ def store_id(token: str, provider_id: str) -> bool:
 def take_over(run: int) -> list[ModelBatch]:
     """Return the batches whose worker died before it could store that they are submitted; they are now ours."""
     silent = ModelBatch.objects.filter(run=run, ended_at=None, provider_id="", heartbeat_at__lt=compute_silence_limit())
-    return [
-        batch
-        for batch in silent
-        if ModelBatch.objects.filter(pk=batch.pk, heartbeat_at=batch.heartbeat_at).update(heartbeat_at=clock.now())
-    ]
+    taken = []
+    for batch in silent:
+        before, batch.heartbeat_at = batch.heartbeat_at, clock.now()
+        same = ModelBatch.objects.filter(pk=batch.pk, provider_id="", heartbeat_at=before)
+        if same.update(heartbeat_at=batch.heartbeat_at):
+            taken.append(batch)
+    return taken
+
+
+def discard_unsubmitted(taken: ModelBatch) -> None:
+    """Discard a batch that was taken over, unless its worker lives after all and has continued."""
+    with transaction.atomic():
+        same = ModelBatch.objects.filter(pk=taken.pk, provider_id="", heartbeat_at=taken.heartbeat_at)
+        if same.select_for_update().exists():
+            discard(taken.token)
 
 
 def discard(token: str) -> None:
@@ -335,6 +354,18 @@ def _build_columns(line: str, came: ReplyBody | FailedAttempt, terms: ModelTerms
         "cost": compute_cost(terms, came.usage, Service.BATCH),
         **build_counts(came.usage),
     }
+
+
+def count_results(batch: int) -> int:
+    return ModelCall.objects.filter(batch=batch).exclude(WAITING).count()
+
+
+def count_reads(batch: int, status: str) -> int:
+    """Note that the results of an ended batch are not complete; return the number of polls since this was first so."""
+    now = clock.now()
+    first = ModelBatch.objects.filter(pk=batch, ended_at=None, status="")
+    first.update(status=make_storable(status)[:40], polls=0, poll_at=now + timedelta(seconds=FIRST_POLL))
+    return ModelBatch.objects.values_list("polls", flat=True).get(pk=batch)
 
 
 def end(batch: int, status: str, message: str) -> None:

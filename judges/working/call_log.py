@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -19,10 +20,11 @@ from judges.working.limits import Budget
 LARGEST = 2**31 - 1  # count of tokens or milliseconds, as in the database columns
 A_MILLION = 1_000_000
 NO_USAGE = (
-    "The endpoint does not report its token usage, or the model no longer has a price, so no budget can be kept. "
+    "The endpoint does not report its token usage, or the model no longer has a price, so a budget cannot be enforced. "
     "Start a run without a budget, or set the prices of the model and resume."
 )
-SHARES: dict[str, Decimal] = {Service.BATCH: Decimal("0.5"), Service.FLEX: Decimal("0.5")}  # of the usual price
+# of the usual price; assumed at every endpoint
+PRICE_FACTORS: dict[str, Decimal] = {Service.BATCH: Decimal("0.5"), Service.FLEX: Decimal("0.5")}
 CACHE_WRITE = Decimal("1.25")
 
 
@@ -97,10 +99,16 @@ class ItemCallLog:
         if unknown and row.reply is not None and not row.error:
             raise BudgetSpent(NO_USAGE)
 
+    def _compute_cost(self, outcome: Outcome) -> Decimal | None:
+        service = self.service
+        if service == Service.FLEX and _read_tier(outcome.reply or "") not in ("", Service.FLEX):
+            service = ""  # the endpoint has answered at its usual price
+        return compute_cost(self.terms, outcome.usage, service)
+
     def _build_row(self, outcome: Outcome) -> tuple[ModelCall, Decimal | None]:
         self._number += 1
         hit = outcome.hit_of is not None
-        cost = self._found.get(outcome.hit_of or 0) if hit else compute_cost(self.terms, outcome.usage, self.service)
+        cost = self._found.get(outcome.hit_of or 0) if hit else self._compute_cost(outcome)
         row = ModelCall(
             item_id=self.item,
             attempt=self.attempt,
@@ -122,6 +130,16 @@ class ItemCallLog:
             error=make_storable(outcome.error),
         )
         return row, cost
+
+
+def _read_tier(reply: str) -> str:
+    """Return the service tier that a reply states, "" if it states none."""
+    try:
+        whole = json.loads(reply)
+    except (ValueError, RecursionError):
+        return ""
+    tier = whole.get("service_tier") if isinstance(whole, dict) else None
+    return tier if isinstance(tier, str) else ""
 
 
 def name_sample(run: int, repetition: int, fresh: bool) -> str:
@@ -184,7 +202,7 @@ def load_spending(run: int) -> tuple[Decimal, Decimal | None]:
 
 
 def compute_cost(terms: ModelTerms | None, usage: Usage, service: str = "") -> Decimal | None:
-    """Return the cost in US dollars: tokens times prices per million, times the share of the service (`SHARES`).
+    """Return the cost in US dollars: tokens times prices per million, times that of the service (`PRICE_FACTORS`).
 
     None if a price or a count is unknown. A shipped price is unknown for a longer prompt than it is stated for.
     Tokens that the endpoint writes to its cache cost `CACHE_WRITE` times the price of the prompt, as at Anthropic (for
@@ -202,7 +220,7 @@ def compute_cost(terms: ModelTerms | None, usage: Usage, service: str = "") -> D
     written = min(_clip_count(usage.written) or 0, prompt - cached)
     total = (prompt - cached) * terms.input_price + cached * cached_price + completion * terms.output_price
     total += written * terms.input_price * (CACHE_WRITE - 1)
-    cost = (total * SHARES.get(service, 1) / A_MILLION).quantize(Decimal("1e-8"))
+    cost = (total * PRICE_FACTORS.get(service, 1) / A_MILLION).quantize(Decimal("1e-8"))
     return cost if cost < A_MILLION else None  # no correct token count has such a cost
 
 

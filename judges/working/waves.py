@@ -1,7 +1,8 @@
 """Batches of one worker: submit what its items have collected, poll open batches, and store their results.
 
 Every step can be interrupted or repeated, by this worker or another: a batch is in the database before it is submitted,
-and has ended there after its last result is stored. So no call is paid for twice.
+and has ended there after its last result is stored. Before a batch is submitted again, the endpoint is asked whether it
+has it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from judges.working.database import DatabaseThread
 
 AT_ONCE = 200  # results in one transaction
 FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0  # seconds between attempts to submit a batch
+MOST_READS = 60  # polls of an ended batch without all of its results, in about an hour, before the run stops
 LOOKS = 3  # for a batch after a submission without an answer, before it is submitted again
 NOT_SUBMITTED = "A batch of calls could not be submitted."  # reasons in events, which are part of evidence bundles
 NOT_READ = "The results of a batch of calls could not be read."
@@ -93,7 +95,7 @@ class Waves:
     async def _create(self, token: str, file: IO[bytes]) -> None:
         file_id = await self._repeat(partial(self.client.api.upload, file))
         for attempt in range(self.attempts):
-            # Only now may another worker have found that this batch was never submitted, and removed it.
+            # During the upload, another worker may have taken over and removed this batch.
             if not await self.database.run(batches.prepare_submission, token, file_id):
                 return
             try:
@@ -107,8 +109,15 @@ class Waves:
                     continue
                 state = found
             if not await self.database.run(batches.store_id, token, state.id):
-                await self.client.api.cancel(state.id)
+                await self._cancel(state.id)
             return
+
+    async def _cancel(self, batch_id: str) -> None:
+        """Cancel a batch that was submitted too late. If that fails, the others are still submitted."""
+        try:
+            await self._repeat(partial(self.client.api.cancel, batch_id))
+        except BatchFailed as failed:
+            logger.error("Run %s: batch %s is superfluous and cannot be cancelled: %s", self.run.pk, batch_id, failed)
 
     async def _look_for(self, token: str, file_id: str) -> BatchState | None:
         """Return the batch whose submission had no answer, if the endpoint has it.
@@ -144,8 +153,8 @@ class Waves:
     def _describe_refusal(self, failed: BatchFailed | OSError) -> BatchStopped:
         if isinstance(failed, BatchFailed) and failed.status in NO_BATCHES:
             return BatchStopped(
-                f"The endpoint {self.run.judge.endpoint} has no batches ({failed}) Cancel this run, and start one "
-                "without --service batch.",
+                f"The endpoint {self.run.judge.endpoint} does not support batches: {failed} Cancel this run, "
+                "and start a standard run.",
                 NOT_SUBMITTED,
             )
         return BatchStopped(f"A batch could not be submitted. {failed} Resume the run to try again.", NOT_SUBMITTED)
@@ -183,7 +192,7 @@ class Waves:
         return await self.database.run(batches.measure_wait, self.run.pk)
 
     async def _resolve(self, batch: ModelBatch) -> None:
-        """Find out whether a batch was submitted whose worker has died."""
+        """Find out whether a dead worker's batch was submitted."""
         created = batch.created_at.timestamp()
         try:
             found = await self.client.api.find(batch.token, batch.file_id, created)
@@ -193,7 +202,7 @@ class Waves:
                 return
             raise self._describe_refusal(failed) from failed
         if found is None:
-            await self.database.run(batches.discard, batch.token)
+            await self.database.run(batches.discard_unsubmitted, batch)
         else:
             await self.database.run(batches.store_id, batch.token, found.id)
 
@@ -206,13 +215,30 @@ class Waves:
             why = " ".join(state.errors[:3])[:300] or "It states no reason."
             raise BatchStopped(
                 f"The endpoint {self.run.judge.endpoint} refused a batch: {why} Its calls were not made. Resume the "
-                "run to submit them again, or cancel it and start one without --service batch.",
+                "run to submit them again, or cancel it and start a standard run.",
                 NOT_SUBMITTED,
             )
         if state.status in ENDED:
-            for file_id in filter(None, (state.output_file, state.error_file)):
-                await self._store(batch, file_id)
+            try:
+                await self._read_results(batch, state)
+            except BatchFailed as failed:
+                polls = await self.database.run(batches.count_reads, batch.pk, state.status)
+                if not failed.again or polls < MOST_READS:
+                    raise
+                if not await self._is_cancelled():
+                    raise BatchFailed(f"{failed} That did not change in {polls} polls.", again=False) from failed
             await self.database.run(batches.end, batch.pk, state.status, f"The batch has ended: {state.status}.")
+
+    async def _read_results(self, batch: ModelBatch, state: BatchState) -> None:
+        """Store the results of an ended batch; raise BatchFailed unless they are complete."""
+        for file_id in filter(None, (state.output_file, state.error_file)):
+            await self._store(batch, file_id)
+        stored = await self.database.run(batches.count_results, batch.pk)
+        expected = state.answered or 0
+        if stored < expected:
+            raise BatchFailed(f"Its files have results of {stored:,} of our requests, not of {expected:,} as stated.")
+        if state.status == "completed" and not stored:
+            raise BatchFailed("It is completed, but has no result of our requests.")
 
     async def _is_cancelled(self) -> bool:
         return (await self.database.run(leases.load_state, self.run.pk))[0] == "cancelled"

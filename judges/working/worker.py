@@ -128,7 +128,10 @@ def _load(run_pk: int) -> tuple[JudgeRun, ReadyJudge, Endpoint, Endpoint | None]
     if run.robustness is not None and run.robustness["version"] != lab.VERSION:
         raise RunRefused("This run needs another version of the changes. Cancel it, and start a new one.")
     if run.is_outdated:
-        raise RunRefused("The submission was reopened since this run was started. Cancel it, and start a new one.")
+        raise RunRefused(
+            "The submission was reopened after this run started. Cancel the run. Freeze the submission, then start a "
+            "new run."
+        )
     return run, prepare(run.judge), find_endpoint(run.judge), find_maps_endpoint()
 
 

@@ -1,9 +1,9 @@
 """Anthropic's Messages API: POST /v1/messages.
 
-Structured answers are the input of a tool that the model is told to call. With thinking a call cannot be forced, so
-that the model chooses; an answer in another form is repaired as usual. Models before Claude 4.6 get a number of tokens
-for their thoughts, later ones an effort, which is the only form that they accept. Format and rules: the provider's
-documentation of Messages, extended and adaptive thinking, and prompt caching, as of 2026.
+Structured answers are the input of a tool that the model is told to call. With thinking, a tool call cannot be forced:
+the model chooses, and an answer in another form is repaired as usual. Models before Claude 4.6 get a thinking budget in
+tokens; later ones accept only an effort. Format and rules: the provider's documentation of Messages, extended and
+adaptive thinking, and prompt caching, as of 2026.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from judges.llm import Usage
 from judges.llm.apis.base import (
     JPEG,
-    SHARES,
+    THINKING_SHARES,
     Api,
     ChatRequest,
     ReplyBody,
@@ -71,7 +71,7 @@ def _build_thinking(asked: ChatRequest) -> dict[str, Any]:
     if effort == "none":
         return {}
     if WITH_BUDGET.search(asked.settings["model"]):
-        budget = max(LEAST_BUDGET, int(asked.length * SHARES[effort]))
+        budget = max(LEAST_BUDGET, int(asked.length * THINKING_SHARES[effort]))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {"thinking": {"type": "adaptive"}, "output_config": {"effort": EFFORTS.get(effort, effort)}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,10 +15,11 @@ FILTERED = ("content_filter", "content_policy_violation", "image_content_policy_
 FILTER_MESSAGE = "content filtering policy"  # of errors of Anthropic, which have no code
 CUT = ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded")
 JPEG = "image/jpeg"
+SHORTEST_KEY = 8  # characters; a shorter word only fills the header: none, EMPTY, ollama
 LEAST_LOGARITHM = -1e5  # some endpoints write -9999 for "nearly impossible"
 # Thoughts as a share of the longest reply, for models that take a number of tokens. Thoughts count towards that length,
 # so that a fixed number could leave nothing for the answer.
-SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9}
+THINKING_SHARES = {"minimal": 0.1, "low": 0.2, "medium": 0.5, "high": 0.8, "xhigh": 0.9}
 
 
 class UnreadableReply(Exception):
@@ -54,12 +56,12 @@ class Api:
     """One API of model endpoints.
 
     ``messages`` is the field of a request with the messages. ``names`` maps parameters, as errors of this API name
-    them, to parameters of chat completions; only these adapt to errors. ``lacks`` are parameters of chat completions
-    that this API does not have, ``length`` is its name for the length limit ("" for chat completions, which have two).
-    ``reserved`` are fields that no judge may add to a request, and ``omitted`` those that are traced but not sent.
-    ``build_path`` gets a request and the endpoint's address, ``build_headers`` its key (None: the SDK's own headers).
-    ``translate`` returns the request for a request of chat completions. ``fill_image`` returns an image that is
-    described by its digests, with its base64 in ``data``.
+    them, to parameters of chat completions; only these are dropped when an endpoint refuses them. ``lacks`` are
+    parameters of chat completions that this API does not have, ``length`` is its name for the length limit ("" for chat
+    completions, which have two). ``reserved`` are fields that no judge may add to a request, and ``omitted`` those that
+    are traced but not sent. ``build_path`` gets a request and the endpoint's address, ``build_headers`` its key (None:
+    the SDK's own headers). ``translate`` returns the request for a request of chat completions. ``fill_image`` returns
+    an image that is described by its digests, with its base64 in ``data``.
     """
 
     name: str
@@ -219,6 +221,14 @@ def read_tokens(given: Any, logarithm: str = "logprob") -> tuple[tuple[str, floa
         if isinstance(text, str) and isinstance(value, int | float) and LEAST_LOGARITHM <= value <= 0
     ]
     return tuple(sound) if len(sound) == len(given) else None
+
+
+def build_key_pattern(key: str) -> re.Pattern[str] | None:
+    """Return a pattern of the key, plain or JSON-escaped; None for a short word: not secret, and common in replies."""
+    if len(key) < SHORTEST_KEY:
+        return None
+    ways = (rf"(?:\\?{re.escape(char)}|\\u(?i:{ord(char):04x}))" for char in key)
+    return re.compile("".join(ways))
 
 
 def strip_unstorable(text: str) -> str:

@@ -77,13 +77,19 @@ def _read_tool_call(calls: Any) -> tuple[str, str]:
 
 
 def _read_usage(given: Any) -> Usage:
-    """Return token counts, None if implausible: an endpoint may omit them or count wrongly."""
+    """Return token counts, None if implausible: an endpoint may omit them or count wrongly.
+
+    Gemini's address for chat completions counts thoughts in the total only.
+    """
     found = given if isinstance(given, dict) else {}
+    prompt, completion, total = (read_count(found.get(f"{name}_tokens")) for name in ("prompt", "completion", "total"))
+    if prompt is not None and completion is not None and total is not None:
+        completion = max(completion, total - prompt)
     details = unwrap(found, "prompt_tokens_details")
     return Usage(
-        prompt=read_count(found.get("prompt_tokens")),
+        prompt=prompt,
         cached=read_count(details.get("cached_tokens")),
-        completion=read_count(found.get("completion_tokens")),
+        completion=completion,
         reasoning=read_count(unwrap(found, "completion_tokens_details").get("reasoning_tokens")),
         written=read_count(details.get("cache_write_tokens")),
     )

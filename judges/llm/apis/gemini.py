@@ -1,7 +1,7 @@
 """Gemini's generateContent: POST /models/MODEL:generateContent.
 
-Format: the REST reference of the Gemini API, version v1beta. Gemini 2 takes a number of tokens for its thoughts, later
-versions a level.
+Format: the REST reference of the Gemini API, version v1beta. Gemini 2 gets a thinking budget in
+tokens; later versions accept only a level.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from judges.llm import Usage
 from judges.llm.apis.base import (
     JPEG,
-    SHARES,
+    THINKING_SHARES,
     Api,
     ChatRequest,
     ReplyBody,
@@ -37,8 +37,8 @@ from judges.llm.apis.base import (
 
 WITH_BUDGET = re.compile(r"gemini-[12]\D", re.IGNORECASE)
 LEVELS = {"none": "minimal", "xhigh": "high"}  # the others have the same names
-# Reasons for which a reply was stopped because of its content.
-BLOCKED = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY")
+# With any other reason (SAFETY, MALFORMED_FUNCTION_CALL, OTHER and many more), a reply is not complete.
+USABLE = ("", "STOP", "FINISH_REASON_UNSPECIFIED", "MAX_TOKENS")
 
 
 def translate(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def _build_thinking(asked: ChatRequest) -> dict[str, Any]:
     if effort is None:
         return {}
     if WITH_BUDGET.search(asked.settings["model"]):
-        return {"thinkingConfig": {"thinkingBudget": int(asked.length * SHARES.get(effort, 0))}}
+        return {"thinkingConfig": {"thinkingBudget": int(asked.length * THINKING_SHARES.get(effort, 0))}}
     return {"thinkingConfig": {"thinkingLevel": LEVELS.get(effort, effort)}}
 
 
@@ -115,7 +115,7 @@ def parse(raw: str) -> ReplyBody:
 def _describe_block(blocked: str, finish: str, candidate: Mapping[str, Any]) -> str:
     if blocked:
         return f"the endpoint blocked the prompt ({blocked[:40]})"
-    if finish not in BLOCKED:
+    if finish in USABLE:
         return ""
     said = join_text(candidate.get("finishMessage")).strip()[:900]
     return f"the endpoint blocked the reply ({finish}){f': {said}' if said else ''}"

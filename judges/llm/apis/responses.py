@@ -83,6 +83,8 @@ def parse(raw: str) -> ReplyBody:
     if status in ("failed", "cancelled", "queued", "in_progress"):
         raise UnreadableReply(f"The reply is not complete; its status is {status}.")
     reason = join_text(unwrap(whole, "incomplete_details").get("reason"))
+    if status == "incomplete" and reason != "content_filter":
+        reason = "max_output_tokens"  # the only other reason that is documented; some endpoints state none
     parts = [part for item in _select_answers(items) for part in dicts(item.get("content"))]
     texts = [part for part in parts if part.get("type") == "output_text"]
     refusal = "".join(join_text(part.get("refusal")) for part in parts if part.get("type") == "refusal").strip()

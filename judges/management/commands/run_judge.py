@@ -46,7 +46,11 @@ class Command(BaseCommand):
         parser.add_argument("--unjudged", action="store_true", help="only trajectories that this judge has not judged")
         parser.add_argument("--repeat", type=parse_count, default=1, metavar="K", help="judge each trajectory K times")
         parser.add_argument(
-            "--max-cost", type=parse_dollars, metavar="USD", help="start no more calls once this is spent"
+            "--max-cost",
+            type=parse_dollars,
+            metavar="USD",
+            help="start no more calls once this is spent. A batch can exceed it by the difference between the "
+            "estimate and the cost of its calls",
         )
         parser.add_argument("--fresh", action="store_true", help="do not reuse replies of earlier runs")
         parser.add_argument(
@@ -54,7 +58,8 @@ class Command(BaseCommand):
             choices=[name for name in Service.values if name],
             default=Service.STANDARD.value,
             help="half the price for the same requests. batch: submit the calls to the batch endpoint, which answers "
-            "within 24 hours, once for each stage of the judge. flex: slower calls, which may have to wait",
+            "within 24 hours, once for each stage of the judge. flex: slower calls, which may have to wait. Half the "
+            "price is assumed at every endpoint, for flex unless a reply states another service_tier",
         )
         parser.add_argument("--plan", action="store_true", help="print the estimate only")
         parser.add_argument(
@@ -110,7 +115,7 @@ class Command(BaseCommand):
         if plan.cost is None:
             self.stderr.write(
                 f"warning: {printable(judge.model)} at the endpoint {judge.endpoint} has no price, so its cost is not "
-                "known and no budget can be kept. Set its prices under Judges, Prices and limits."
+                "known and a budget cannot be enforced. Set its prices under Judges, Prices and limits."
             )
         if plan.requirement is not None:
             pronoun = "them" if plan.requirement.may_miss else "it"
