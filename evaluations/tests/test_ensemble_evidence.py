@@ -91,7 +91,8 @@ def test_decisions_after_the_network_evidence_count_for_an_ensemble_with_its_jud
 def test_decisions_count_for_an_ensemble_from_a_bundle_whose_members_are_unknown(
     frozen: Submission, together: Judge
 ) -> None:
-    came = rows.judge_row("came", scorer="ensemble", parameters=together.parameters, came_with=frozen)
+    stated = {"parameters": together.parameters, "came_with": frozen, "stated": "f" * 64}
+    came = rows.judge_row("came", scorer="ensemble", **stated)
     for item in rows.run_row(frozen, came).items.all():
         rows.judgment_row(item, 1)
     assert count_decided(came, frozen) == 0
