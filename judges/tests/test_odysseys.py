@@ -143,7 +143,7 @@ def test_task_without_requirements_is_refused(benchmark: Benchmark, rubrics):
     report = load(benchmark, entry(ids(benchmark)[0], rubrics))
 
     ((problem,),) = [one["problems"] for one in report["rejected"]]
-    assert "in rubrics an object with one requirement for each name, such as R1" in problem["message"]
+    assert "rubrics must be an object that maps names such as R1 to requirements" in problem["message"]
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
