@@ -52,17 +52,14 @@ def _first_failures(found: ProcessComparison) -> Table:
 def _scores(found: ProcessComparison) -> Table:
     rows: list[tuple[str, ScoreAgreement]] = [
         ("key points met", found.by_key_points),
-        ("steps that are no fault", found.by_steps),
+        ("steps without fault", found.by_steps),
     ]
     columns = [
         Column("People's score", of=lambda each: each[0]),
-        Column("Trajectories", "count", "With both scores.", lambda each: each[1].n),
-        Column("Pearson", "coefficient", "Correlation of the two scores.", lambda each: each[1].pearson),
-        Column("Spearman", "coefficient", "Correlation of their ranks.", lambda each: each[1].spearman),
-        Column("Mean difference", "number", "Mean absolute difference.", lambda each: each[1].difference),
+        Column("Trajectories", "count", of=lambda each: each[1].n),
+        Column("Pearson", "coefficient", of=lambda each: each[1].pearson),
+        Column("Spearman", "coefficient", of=lambda each: each[1].spearman),
+        Column("Mean absolute difference", "number", of=lambda each: each[1].difference),
     ]
-    note = (
-        "The judge's score against the share of key points that people call met, without undecided ones, and the share "
-        "of steps with a final label that are no fault. Intervals are drawn by task."
-    )
-    return tabulate("process-scores", "Process scores", columns, rows, note)
+    rows = [row for row in rows if row[1].n]
+    return tabulate("process-scores", "Process scores", columns, rows, "Intervals are drawn by task.")

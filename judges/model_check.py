@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync
 
@@ -11,10 +11,11 @@ from annotation.records import Problem
 from annotation.workflow import Incomplete
 from judges import defining
 from judges.llm import Generation, NotConfigured, Patience
-from judges.llm.probing import Capability, check
-from judges.llm.transport import NO_KEY
 from judges.ready_judges import load_endpoint
 from judges.scorer import REGISTRY, parameters_from
+
+if TYPE_CHECKING:
+    from judges.llm.probing import Capability
 
 MOST_SECONDS = 30.0  # that a page or the API waits for a model
 WITHOUT_KEY = (
@@ -28,6 +29,10 @@ def require_answer(person: Any, *, most_seconds: float = MOST_SECONDS, **given: 
     ``given`` as for `defining.define`, whose errors it raises before the call. Raises Incomplete if the endpoint is not
     configured or gives no usable answer.
     """
+    # They import the SDK, which web servers load only for a check.
+    from judges.llm.probing import check  # noqa: PLC0415
+    from judges.llm.transport import NO_KEY  # noqa: PLC0415
+
     columns = defining.validate(person, **given)
     if not REGISTRY[columns["scorer"]].asks:
         return []
