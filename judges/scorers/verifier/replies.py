@@ -164,7 +164,7 @@ def _normalize(text: str) -> str:
 def _read_points(entry: Data, field: str, criterion: Criterion, final: bool) -> Grade:
     points, reason, applies = entry[field], _text(entry["reason"], framing.REASON), entry["applies"]
     most = format_points(criterion.max_points)
-    if points is not None and format_points(points) == most:
+    if points == float(most):
         points = criterion.max_points  # the prompt states rounded points
     if points is None or _is_within(points, 0, criterion.max_points):
         return Grade(points, reason, applies)
