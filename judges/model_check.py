@@ -44,7 +44,8 @@ def require_answer(person: Any, *, most_seconds: float = MOST_SECONDS, **given: 
     except NotConfigured as reason:
         raise Incomplete([Problem("endpoint_unusable", f"{reason}", "endpoint")]) from reason
     if not found[0].supported:
-        hint = f" {WITHOUT_KEY}" if endpoint.key == NO_KEY else ""
+        needs_key = endpoint.key == NO_KEY and endpoint.variable in found[0].detail
+        hint = f" {WITHOUT_KEY}" if needs_key else ""
         message = f"The model gives no usable answer: {found[0].detail}{hint}"
         raise Incomplete([Problem("model_no_answer", message, "model")])
     return found

@@ -149,7 +149,7 @@ class AttackForm(forms.Form):
     )
     operators = forms.MultipleChoiceField(
         label="Changes",
-        choices=[(name, operator.title) for name, operator in OPERATORS.items()],
+        choices=[(name, f"{operator.title}: {operator.description}") for name, operator in OPERATORS.items()],
         initial=list(OPERATORS),
         widget=forms.CheckboxSelectMultiple,
     )

@@ -182,7 +182,7 @@ class BatchApi(Transport):
 
     def _find_reason(self, error: Exception) -> BatchFailed:
         why = self._hide_key(str(error))[:300] or type(error).__name__
-        return BatchFailed(f"The endpoint {self._endpoint.name} cannot be reached: {why}")
+        return BatchFailed(f"The endpoint {self._endpoint.name} cannot be reached: {why.rstrip('.')}.")
 
     def _fail(self, status: int, text: str, headers: Mapping[str, str]) -> BatchFailed:
         failed = self._build_failure(status, _read_error(self._hide_key(text)), headers)

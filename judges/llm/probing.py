@@ -128,7 +128,8 @@ def _describe_output(reply: Reply, form: Form, name: str = "structured answer") 
     if form.output == "text":
         return Capability(name, False, "refused; judges then ask for a text and look for JSON in it")
     if reply.data != {"number": NUMBER}:
-        return Capability(name, False, reply.unusable() or reply.problem or f"answered {reply.text.strip()[:80]!r}")
+        wrong = f"asked for the number {NUMBER}, the model answered {reply.text.strip()[:80]!r}"
+        return Capability(name, False, reply.unusable() or reply.problem or wrong)
     return Capability(name, True)
 
 

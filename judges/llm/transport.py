@@ -144,7 +144,9 @@ class Transport:
             return FailedAttempt(f"The reply has more than {MAX_REPLY:,} bytes.", again=True)
         except APIConnectionError as error:
             why = self._hide_key(str(error.__cause__ or ""))[:300] or type(error.__cause__ or error).__name__
-            return FailedAttempt(f"The endpoint {self._endpoint.name} cannot be reached: {why}", again=True)
+            return FailedAttempt(
+                f"The endpoint {self._endpoint.name} cannot be reached: {why.rstrip('.')}.", again=True
+            )
         except (OpenAIError, httpx2.HTTPError, httpx2.InvalidURL) as error:
             return FailedAttempt(f"The call could not be made ({type(error).__name__}).", again=False)
 

@@ -87,6 +87,10 @@ def test_refused_parameters_are_named_and_the_judge_is_defined(endpoint: Fake) -
     [
         (refuse("response_format"), "refused; judges then ask for a text and look for JSON in it"),
         ({"match": ASKED, "reply": "It is 7."}, "It holds no complete JSON object."),
+        (
+            {"match": ASKED, "reply": '{"number": 4}'},
+            """asked for the number 7, the model answered '{"number": 4}'""",
+        ),
     ],
 )
 def test_answer_in_another_form_is_a_warning(endpoint: Fake, rule: dict[str, Any], line: str) -> None:
@@ -97,8 +101,11 @@ def test_answer_in_another_form_is_a_warning(endpoint: Fake, rule: dict[str, Any
 
 def test_server_without_the_key_says_where_to_ask(endpoint: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY_DEFAULT", "none")
+    hint = "On this server, the endpoint's key is `none`. If only workers have the key"
+    endpoint.says({"status": 404, "error": {"message": "No such model."}})
+    assert hint not in define()[2]
     endpoint.says({"status": 401, "error": {"message": "No key."}})
-    assert "On this server, the endpoint's key is `none`. If only workers have the key" in define()[2]
+    assert hint in define()[2]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -64,6 +65,12 @@ def test_the_plan_is_printed_before_the_run_starts(people: People, submission: S
 def test_a_plan_alone_starts_nothing(people: People, submission: Submission) -> None:
     assert "cost:     about 0.0" in said("careful", "--submission", submission.pk, "--plan")
     assert JudgeRun.objects.count() == 0
+
+
+def test_plan_names_the_service_and_groups_digits(people: People, submission: Submission) -> None:
+    text = said("careful", "--submission", submission.pk, "--plan", "--service", "flex")
+    assert "service:  flex, half the price" in text
+    assert re.search(r"tokens:   about \d{1,3},\d{3} ", text)
 
 
 def test_plan_of_a_judge_without_a_model_has_no_tokens(people: People, submission: Submission) -> None:

@@ -102,15 +102,16 @@ class Command(BaseCommand):
             if plan.cost is None
             else f"about {_format_range(plan.cost, plan.cost_high, '.4f')} USD{plan.prices and f' ({plan.prices})'}"
         )
-        prompt = _format_range(plan.prompt_tokens, plan.prompt_tokens_high)
-        completion = _format_range(plan.completion_tokens, plan.completion_tokens_high)
+        prompt = _format_range(plan.prompt_tokens, plan.prompt_tokens_high, ",")
+        completion = _format_range(plan.completion_tokens, plan.completion_tokens_high, ",")
         tokens = f"about {prompt} in, {completion} out" if plan.calls else "none"
+        cheaper = f"\nservice:  {service}, half the price" if service else ""
         self.stdout.write(
             f"{judge} on {trajectories}{times} ({plan.already_judged} judged by it before)\n"
             f"calls:    {plan.calls} with {counted(plan.pictures, 'image')}{again}\n"
             f"tokens:   {tokens}\n"
             f"cost:     {cost}\n"
-            f"time:     {time_needed}"
+            f"time:     {time_needed}{cheaper}"
         )
         if plan.cost is None:
             self.stderr.write(
