@@ -9,7 +9,7 @@ from math import ceil, floor
 
 from annotation.form_fields import VERDICT_NAMES
 from annotation.process_labels import CATEGORIES, label_steps
-from evaluations import measures
+from evaluations import measures, people_tables
 from evaluations.agreement import (
     CHOSEN_BY_LABELS,
     GROUPS,
@@ -51,7 +51,21 @@ LABEL_ALPHAS = tuple(
     )
     for verdict, name in VERDICT_NAMES.items()
 )
-GROUP_COLUMNS = (*COUNTS, *COEFFICIENTS, *LABEL_ALPHAS)
+SPECIFIC = (
+    Column(
+        "Positive agreement",
+        "rate",
+        "Specific agreement: if one label of a trajectory is success, how often another one is.",
+        "specific_agreement.positive",
+    ),
+    Column(
+        "Negative agreement",
+        "rate",
+        "Specific agreement: if one label is not success, how often another one is not.",
+        "specific_agreement.negative",
+    ),
+)
+GROUP_COLUMNS = (*COUNTS, *COEFFICIENTS, *SPECIFIC, *LABEL_ALPHAS)
 INTERVALS = (
     "Intervals are 95%: of raw agreement and the coefficients by resampling trajectories (bootstrap), of "
     "shares by Wilson's formula. If several agents did the same tasks, whole tasks are resampled, "
@@ -65,6 +79,7 @@ def tables(agreement: Agreement) -> list[Table]:
     found = [overall(agreement), first_against_second(agreement), outcomes(agreement)]
     found += [by_group(kind, agreement.groups.get(kind, []), agreement.rules) for kind in GROUPS]
     found += [pairs(agreement), annotators(agreement.annotators, reviewed=agreement.adjudications is not None)]
+    found += [people_tables.human_error(agreement.human_error)] if agreement.human_error else []
     found += [confusion(agreement.annotators), adjudications(agreement.adjudications)]
     if agreement.process is not None:
         found += [process(agreement.process), process_pairs(agreement.process)]

@@ -122,6 +122,7 @@ class Case:
     attempt: int = 1
     task_version: int | None = None
     process: Process | None = None
+    known: Verdict | None = None  # the known answer of a gold item
 
     @property
     def agent_name(self) -> str:
@@ -227,7 +228,7 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
     )
     columns = ("pk", "submission", "submission__required_labels", "submission__agent__name", "submission__attempt")
     of_task = ("task__external_id", "task__version", "task__level", "task__website")
-    of_draw = ("spot_check__selected", "spot_check__draw__number")
+    of_draw = ("spot_check__selected", "spot_check__draw__number", "known_answer__verdict")
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
     found = trajectories.values_list(*columns, *of_task, *of_draw).iterator(chunk_size=AT_ONCE)
     share = _Shared()
@@ -235,7 +236,7 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
 
 
 def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
-    pk, submission, required, agent, attempt, task_id, task_version, level, website, drawn, draw = row
+    pk, submission, required, agent, attempt, task_id, task_version, level, website, drawn, draw, known = row
     labels, decisions = rows.labels.get(pk, ()), rows.decisions.get(pk, [])
     last = decisions[-1] if decisions else None
     standing = _standing(rows, pk, required, drawn)
@@ -260,6 +261,7 @@ def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
         attempt=attempt,
         task_version=task_version,
         process=rows.processes.get(pk),
+        known=None if known is None else _VERDICTS[known],
     )
 
 

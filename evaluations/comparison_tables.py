@@ -9,10 +9,11 @@ from django.urls import reverse
 
 from annotation.form_fields import VERDICT_NAMES
 from annotation.records import Verdict
-from evaluations import process_tables
+from evaluations import people_tables, process_tables
 from evaluations.cases import Rules
-from evaluations.comparison import Attempts, Average, Comparison, Difference, Label2, Row, Standing, Versus
-from evaluations.comparison.judges import Judging
+from evaluations.comparison import AgentPair, Average, Comparison, Difference, Label2, Row, Standing, Versus
+from evaluations.comparison.judges import Judging, People
+from evaluations.comparison.places import MOST_PAIRS
 from evaluations.comparison.results import STATUS_NOT_STATED, Rates
 from evaluations.comparison.rows import ALL_AGENTS
 from evaluations.comparison.standings import MOST_JUDGES
@@ -67,6 +68,8 @@ def tables(comparison: Comparison) -> list[Table]:
         key_points(comparison),
         *process_tables.tables(comparison),
         calibration(comparison),
+        scores(comparison),
+        *people_tables.alternative_test(comparison),
         costs(comparison),
         flips(comparison),
         *([not_stated(comparison)] if comparison.status_not_stated else []),
@@ -221,6 +224,18 @@ def calibration(comparison: Comparison) -> Table:
     return tabulate("calibration", "Calibration of the score", columns, comparison.calibration, note)
 
 
+def scores(comparison: Comparison) -> Table:
+    columns = [
+        Column("Judge", of=lambda _: comparison.judge),
+        RULE,
+        Column("Scored", "count", "Cases with a verdict and a score from the judge, and a final verdict.", "n"),
+        Column("Brier score", "number", "Mean squared difference of the score and success (1) or not (0).", "brier"),
+        Column("ROC AUC", "number", "How often a success has a higher score than another case; ties are half.", "auc"),
+    ]
+    note = "Brier: 0 is best; the success rate q as every score gives q (1 - q). AUC: 0.5 is chance, 1 is best."
+    return tabulate("scores", "Quality of the score", columns, comparison.scores, note)
+
+
 def costs(comparison: Comparison) -> Table:
     return tabulate("costs", "Cost of a judgment", [JUDGE, *COSTS], [comparison])
 
@@ -270,6 +285,11 @@ def verdict_name(verdict: Verdict | None) -> str:
 # --- comparison of people, judges and agents -------------------------------------------------------------------------
 
 
+def people(found: People, rules: Rules = Rules.DEFAULT) -> list[Table]:
+    left_out = ceiling_left_out(found.left_out, rules)
+    return [ceiling(found.ceiling, rules), left_out, people_tables.human_error(found.errors)]
+
+
 def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
     note = (
         "Blind labels of reviewed cases compared with final verdicts, measured like a judge. Each label contributes to "
@@ -277,6 +297,38 @@ def ceiling(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
         "adjudicators overturned unanimous labels. The intervals of all people are drawn by task."
     )
     return tabulate("ceiling", "The human ceiling", _columns("Annotator", rules), rows, note)
+
+
+def ceiling_left_out(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table:
+    note = (
+        "The same with the verdict that each case would have without the annotator's own label: a blind adjudication, "
+        "else the majority of at least two others, else the adjudication. Imported labels take part. A person who "
+        "alone was right counts as wrong, so these figures are rather too low."
+    )
+    title = "The human ceiling, own label left out"
+    return tabulate("ceiling-left-out", title, _columns("Annotator", rules), rows, note)
+
+
+def agent_pairs(found: Sequence[AgentPair]) -> Table:
+    columns = [
+        Column("First", of="first"),
+        Column("Second", of="second"),
+        RULE,
+        Column("Tasks", "count", "Tasks that people decided for both, in the same version.", "n"),
+        Column("Both succeed", "count", of="both"),
+        Column("First alone", "count", of="first_only"),
+        Column("Second alone", "count", of="second_only"),
+        Column("Neither", "count", of="neither"),
+        Column("Difference", "points", "Success rate of the first minus that of the second.", "difference"),
+        Column("p", "number", "McNemar's test, exact for few tasks.", "p"),
+        Column("Holm p", "number", "Corrected for the number of pairs.", "p_holm"),
+        Column("Pairs", "count", "Pairs of agents in the family of tests.", "family"),
+    ]
+    note = (
+        "Holm's correction is for all pairs of agents with a common decided task, under the same rule for label 2. "
+        f"At most {MOST_PAIRS} pairs are listed, the smallest p first."
+    )
+    return tabulate("agent-pairs", "Agent against agent", columns, found, note)
 
 
 def versus(found: Sequence[Versus]) -> Table:
@@ -292,12 +344,13 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Difference", "points", "Agreement of the first minus that of the second.", "difference"),
         Column("p", "number", "Probability of so uneven a split by chance, if both judges are equally good.", "p"),
         Column("Test", of=_test),
+        Column("Holm p", "number", "Corrected for the number of pairs of judges.", "p_holm"),
         Column("Agree with each other", "rate", of="same"),
     ]
     note = (
         "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
-        "are swapped between the two judges instead. p values are not corrected for the number of pairs. At most "
-        f"{MOST_JUDGES} judges, those with the highest agreement, are compared with each other."
+        "are swapped between the two judges instead. Holm's correction is for all listed pairs under "
+        f"the same rule for label 2. At most {MOST_JUDGES} judges, those with the highest agreement, are compared."
     )
     return tabulate("versus", "Judge against judge", columns, found, note)
 
@@ -444,46 +497,3 @@ def judges_by_agent_listed(found: Sequence[Judging]) -> Table:
             values = [mean.values["agreement"], mean.values["success_rate_gap"], mean.gap_size]
             rows.append([each.name, LABEL_2[mean.human_label_2], AVERAGE, NOTHING, *values])
     return Table("judges-by-agent", "Agreement of judges by agent", columns, rows)
-
-
-# --- attempts --------------------------------------------------------------------------------------------------------
-
-ATTEMPT_COLUMNS = (
-    Column("Agent"),
-    Column("Judged", explanation="By a judge; its figures are not those of people."),
-    Column("By", explanation="Who gave the verdicts."),
-    Column("Attempt", explanation="The number of the submission, or all attempts together."),
-    Column("k", "count", "Attempts with a verdict."),
-    Column("Tasks", "count", "Tasks with a verdict in every attempt: all figures are about these."),
-    Column("Success", "rate", "Share of the tasks; for all attempts the mean. Label 2 counts as no success."),
-    Column("Deviation of success", "size", "Population standard deviation over attempts, percentage points."),
-    Column("Mean score", "number", "Tasks with a score in every attempt; for all attempts the mean."),
-    Column("Deviation of the score", "number", "Population standard deviation over attempts."),
-    Column("pass@k", "rate", "Share of the tasks in which any of the k attempts succeeded."),
-    Column("Not in every attempt", "count", "Tasks that are missing from some attempt: left out."),
-    Column("Without a verdict", "count", "Tasks undecided, unscored or not judged in some attempt: left out."),
-)
-
-
-def over_attempts(found: Sequence[Attempts]) -> Table:
-    """Return, for each agent, by people and by each judge, one row for every attempt and one for all of them."""
-    note = (
-        "Attempts are compared on the tasks that have a verdict in all of them. Every attempt has a row, "
-        "and all attempts together have one with the mean over attempts, its deviation and pass@k. "
-        "Missing verdicts never count as failures. Submissions with identical content count once."
-    )
-    rows = [row for each in found for row in _attempt_rows(each)]
-    return Table("over-attempts", "Over attempts", ATTEMPT_COLUMNS, rows, note)
-
-
-def _attempt_rows(each: Attempts) -> list[list[Value]]:
-    who: list[Value] = [each.agent, "judged" if each.judged else NOTHING, each.by]
-    counted: list[Value] = [len(each.numbers), each.tasks]
-    left: list[Value] = [each.not_in_all, each.without_verdict]
-    single: list[list[Value]] = [
-        [*who, str(number), *counted, success, NOTHING, score, NOTHING, NOTHING, *left]
-        for number, success, score in zip(each.numbers, each.success.each, each.mean_score.each, strict=True)
-    ]
-    success, score = each.success, each.mean_score
-    figures: list[Value] = [success.mean, success.deviation, score.mean, score.deviation, each.pass_at_k]
-    return [*single, [*who, "all", *counted, *figures, *left]]

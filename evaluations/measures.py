@@ -145,6 +145,18 @@ JUDGE_MEASURES = _by_name(
     ),
     _of_judge("f1", "F1", "Harmonic mean of precision and recall."),
     _of_judge(
+        "positive_agreement",
+        "Positive agreement",
+        "Specific agreement: if one of judge and people says success, how often the other does. Equal to F1.",
+        verified=False,
+    ),
+    _of_judge(
+        "negative_agreement",
+        "Negative agreement",
+        "Specific agreement: if one of judge and people says no success, how often the other does.",
+        verified=False,
+    ),
+    _of_judge(
         "false_positive_rate", "FPR", "Share of non-successes by people that the judge calls a success.", printed=True
     ),
     _of_judge(

@@ -27,6 +27,7 @@ from evaluations.agreement.results import (
     ProcessAgreement,
 )
 from evaluations.cases import Case, Rules
+from evaluations.human_error import human_error
 from evaluations.statistics import Measure
 
 PUBLISHED_DIGITS = 4
@@ -50,6 +51,7 @@ def agreement(cases: Sequence[Case], scope: str, rules: Rules = Rules.DEFAULT) -
         pairs_left_out=left_out,
         informed=count_opinions(labelled),
         process=agree_on_process(labelled),
+        human_error=human_error(labelled),
     )
     return _rounded(found) if rules is Rules.PUBLISHED else found
 

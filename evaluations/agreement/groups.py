@@ -11,7 +11,7 @@ import numpy as np
 
 from annotation.records import Verdict
 from evaluations.agreement.measuring import FEWER_RESAMPLES, RESAMPLES, SEED, pooled
-from evaluations.agreement.results import Group, Outcomes
+from evaluations.agreement.results import Group, Outcomes, SpecificAgreement
 from evaluations.cases import Case
 from evaluations.measures import COEFFICIENTS
 from evaluations.naming import NOT_KNOWN, Order, failure_type_order, level_order, natural
@@ -22,12 +22,14 @@ from evaluations.statistics import (
     alpha_of_label,
     clusters_of,
     raw_agreement,
+    specific_agreement,
     wilson,
     with_interval,
 )
 
 MOST_INTERVALS = 50  # groups of a kind that get intervals, the largest first: a benchmark can have 2,000 websites
 SELECTED = "chosen by what was said: a correction for chance would mislead"
+SELECTED_SPECIFIC = "chosen by what was said: agreement on one kind of label would mislead"
 
 
 def _failure_types(case: Case) -> set[str]:
@@ -122,6 +124,12 @@ class _Measured:
     def raw(self) -> Measure:
         return self._with_interval(raw_agreement) if self.resamples else raw_agreement(self.tally)
 
+    def specific(self, others: bool) -> Measure:
+        """Return the specific agreement on success, or on ``others``; chosen labels would decide it."""
+        if not self.corrected:
+            return Measure.missing(SELECTED_SPECIFIC, self.tally.pairable)
+        return self.full(specific_agreement(Verdict.SUCCESS, others=others))
+
     def _with_interval(self, coefficient: Coefficient) -> Measure:
         return with_interval(self.tally, coefficient, self.clusters, resamples=self.resamples, seed=SEED)
 
@@ -159,4 +167,5 @@ def _group(name: str, measured: _Measured, *, label_intervals: bool = False) -> 
         coefficients={name: measured.full(each.formula) for name, each in COEFFICIENTS.items()},
         per_label={verdict: of_label(alpha_of_label(verdict)) for verdict in Verdict},
         outcomes=measured.outcomes(),
+        specific_agreement=SpecificAgreement(*(measured.specific(others) for others in (False, True))),
     )

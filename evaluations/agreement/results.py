@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, get_args
 
 from annotation.records import Verdict
 from evaluations.cases import Rules
 from evaluations.encoding import fields_to_json, to_json
+from evaluations.human_error import HUMAN_ERROR, HumanError
 from evaluations.statistics import Measure
 
 Table = tuple[tuple[int, int, int], tuple[int, int, int], tuple[int, int, int]]
 # Version of the formulas, so that a stored report can be checked with its own formulas. 2: the interval of
 # ``expected_missed`` is for a finite population.
 FIGURES_VERSION = 2
+SPECIFIC = "specific_agreement"  # a key of `Group`
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,14 @@ class Outcomes:
     unanimous: Measure
     majority: Measure
     split: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificAgreement:
+    """If one label of a case is of this kind, how often another label of it is as well (Cicchetti and Feinstein)."""
+
+    positive: Annotated[Measure, "Success."]
+    negative: Annotated[Measure, "No success: failure or not executable."]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +49,15 @@ class Group:
     coefficients: dict[str, Measure]  # keys are the names in `measures.COEFFICIENTS`
     per_label: Annotated[dict[Verdict, Measure], "Alpha of each verdict against the others."]
     outcomes: Outcomes
+    specific_agreement: SpecificAgreement
 
     def as_json(self) -> dict[str, Any]:
         """Return counts and figures; ``undefined`` has, by key, the reason for everything without a value."""
         named = {"raw_agreement": self.raw_agreement} | self.coefficients
         named |= {f"per_label.{verdict.value}": each for verdict, each in self.per_label.items()}
-        named |= {f"outcomes.{each.name}": getattr(self.outcomes, each.name) for each in fields(self.outcomes)}
+        for part in ("outcomes", SPECIFIC):
+            found = getattr(self, part)
+            named |= {f"{part}.{each.name}": getattr(found, each.name) for each in fields(found)}
         return {
             **fields_to_json(self, without=("raw_agreement", "coefficients")),
             **_raw_json(self.raw_agreement),
@@ -203,6 +217,7 @@ class Agreement:
     pairs_left_out: Annotated[int, "Pairs beyond the first 500."] = 0
     informed: Annotated[Informed | None, "Null if no annotator was shown judgments."] = None
     process: Annotated[ProcessAgreement | None, "Missing if no submission asks for process labels."] = None
+    human_error: Annotated[Sequence[HumanError], HUMAN_ERROR] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95%."""

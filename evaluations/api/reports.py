@@ -17,7 +17,7 @@ from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
 from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer, JudgesSerializer
 from evaluations.cases import Case, Rules
-from evaluations.comparison.judges import compare_judges, with_ceiling
+from evaluations.comparison.judges import People, compare_judges, with_ceiling
 from evaluations.encoding import to_json
 from evaluations.forms import LONGEST, Filters
 from judges.access import find_benchmark
@@ -137,7 +137,7 @@ class SubmissionComparison(Report):
 
 def compared(judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, rules: Rules) -> dict[str, Any]:
     found = comparison.compare(judge, cases, scope, benchmark=benchmark, rules=rules)
-    return with_ceiling(found, comparison.ceiling(cases, rules))
+    return with_ceiling(found, People.of(cases, rules))
 
 
 class OfBenchmark(Report):
@@ -224,4 +224,11 @@ class Agents(OfBenchmark):
         judge, chosen = judge_named(asked.judge, cases, slug) if asked.judge else None, asked.applied(cases)
         standings = comparison.standings(chosen, judge, benchmark=slug)
         several = comparison.attempts(chosen, comparison.list_judges(cases, benchmark=slug), benchmark=slug)
-        return Response({"benchmark": benchmark.slug, "agents": to_json(standings), "attempts": to_json(several)})
+        return Response(
+            {
+                "benchmark": benchmark.slug,
+                "agents": to_json(standings),
+                "attempts": to_json(several),
+                "pairs": to_json(comparison.agent_pairs(chosen)),
+            }
+        )

@@ -15,10 +15,12 @@ from rest_framework import serializers
 from annotation.records import Verdict
 from evaluations.agreement.results import Agreement, Group, Pair, ProcessAgreement
 from evaluations.comparison.attempts import ATTEMPTS, Attempts
-from evaluations.comparison.judges import Judges, Judging
+from evaluations.comparison.judges import AGENT_PAIRS, LEFT_OUT, Judges, Judging
 from evaluations.comparison.results import (
+    ALTERNATIVE,
     CELLS,
     STATUS_NOT_STATED,
+    AgentPair,
     Average,
     Comparison,
     Costs,
@@ -27,8 +29,9 @@ from evaluations.comparison.results import (
     Standing,
     Versus,
 )
+from evaluations.human_error import HUMAN_ERROR, HumanError
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
-from evaluations.statistics import Measure, Spread
+from evaluations.statistics import AlternativeTest, Measure, Spread
 
 Fields = dict[str, serializers.Field]
 NO_VALUE = "By the name of a figure, why it is undefined."
@@ -222,6 +225,14 @@ def _rows_of_judge() -> Fields:
     }
 
 
+def _people() -> Fields:
+    left_out = "The human ceiling, each label compared with a verdict made without it."
+    return {
+        LEFT_OUT: AnnotatorRowSerializer(many=True, help_text=left_out),
+        "human_error": _nested(HumanError)(many=True, help_text=HUMAN_ERROR),
+    }
+
+
 ComparisonSerializer = serializer_of(
     Comparison,
     _rows_of_judge()
@@ -229,6 +240,8 @@ ComparisonSerializer = serializer_of(
         "groups": serializers.DictField(child=GroupRowSerializer(many=True)),
         "differences": DifferenceSerializer(many=True),
         "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of the judge."),
+        **_people(),
+        "alternative_test": _nested(AlternativeTest)(required=False, help_text=ALTERNATIVE),
         "process": _nested(ProcessComparison)(
             required=False, help_text="Missing if the judge and people share no steps or scores."
         ),
@@ -265,6 +278,7 @@ class AgentsSerializer(serializers.Serializer):
     benchmark = serializers.CharField()
     agents = SERIALIZERS[Standing](many=True)
     attempts = SERIALIZERS[Attempts](many=True, help_text=ATTEMPTS)
+    pairs = _nested(AgentPair)(many=True, help_text=AGENT_PAIRS)
 
 
 # --- comparison of judges --------------------------------------------------------------------------------------------
@@ -297,6 +311,9 @@ SERIALIZERS[Versus] = serializer_of(
 )
 JudgesSerializer = serializer_of(
     Judges,
-    {"ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of a judge.")},
-    without={"people"},
+    {
+        "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of a judge."),
+        **_people(),
+    },
+    without={"people", "people_left_out"},
 )

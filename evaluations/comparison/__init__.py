@@ -10,9 +10,11 @@ from evaluations.comparison.attempts import Attempts, attempts
 from evaluations.comparison.evidence import cited_steps
 from evaluations.comparison.judges import compare, differences
 from evaluations.comparison.judgments import find_judgments, link_trajectories, list_judges
-from evaluations.comparison.places import places
+from evaluations.comparison.leave_one_out import ceiling_left_out
+from evaluations.comparison.places import agent_pairs, places
 from evaluations.comparison.results import (
     GROUPS,
+    AgentPair,
     Average,
     Bin,
     Comparison,

@@ -1,4 +1,4 @@
-"""Figures over the attempts of an agent, by people and by each judge: mean, spread and pass@k.
+"""Figures over the attempts of an agent, by people and by each judge: mean, spread, pass@k and pass^k.
 
 An attempt is a submission: imported labels name none and are left out. The figures are those of the runner of Mind2Web
 2, except for tasks missing from some attempt and missing verdicts: neither counts as a failure.
@@ -18,15 +18,25 @@ from evaluations.comparison.results import Judged, Key
 from evaluations.comparison.rows import PEOPLE
 from evaluations.encoding import fields_to_json
 from evaluations.naming import natural
-from evaluations.statistics import Measure, Spread, pass_at_k, score_spread, success_spread
+from evaluations.statistics import Measure, Spread, all_of_k, any_of_k, pass_at_k, score_spread, success_spread
 from judges.models import Judge
 
+MOST_K = 10  # above, only the number of attempts is listed: every k has intervals
 ATTEMPTS = "For agents with several attempts, by people and each judge."
 
 
 class Outcome(NamedTuple):
     success: bool
     score: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OfK:
+    """For k of the attempts, drawn at random: the chance that any of them succeeds, and that all do, over tasks."""
+
+    k: int
+    pass_at_k: Measure
+    pass_hat_k: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +54,8 @@ class Attempts:
     success: Spread
     mean_score: Spread
     pass_at_k: Measure
+    pass_hat_k: Annotated[Measure, "pass^k: the share of the tasks in which all of the k attempts succeeded."]
+    by_k: list[OfK]
 
     def as_json(self) -> dict[str, Any]:
         figures = zip(self.numbers, self.success.each, self.mean_score.each, strict=True)
@@ -127,7 +139,13 @@ def _attempts(
         success=success_spread(successes),
         mean_score=score_spread(_scores(rows)),
         pass_at_k=pass_at_k(successes),
+        pass_hat_k=all_of_k(successes, len(numbers)),
+        by_k=[OfK(k, any_of_k(successes, k), all_of_k(successes, k)) for k in _listed(len(numbers))],
     )
+
+
+def _listed(attempts: int) -> list[int]:
+    return [*range(1, min(attempts, MOST_K) + 1), *([attempts] if attempts > MOST_K else [])]
 
 
 def _scores(rows: Sequence[Sequence[Outcome]]) -> list[list[float]]:

@@ -13,10 +13,23 @@ from typing import Any
 from annotation.records import Verdict
 from evaluations.cases import Case, lengths
 from evaluations.comparison.evidence import cited_steps
-from evaluations.comparison.results import GROUPS, Answer, Bin, Costs, Difference, Flips, Judged, Key, Pairs, Row
+from evaluations.comparison.results import (
+    GROUPS,
+    Answer,
+    Bin,
+    Costs,
+    Difference,
+    Flips,
+    Judged,
+    Key,
+    Label2,
+    Pairs,
+    Row,
+    ScoreQuality,
+)
 from evaluations.comparison.rows import build_rows, by_task, count_by_name, rate, several_agents
 from evaluations.naming import FAILURE_TYPE_NAMES, LEVELS, NOT_KNOWN, natural
-from evaluations.statistics import Measure, mean_of_items
+from evaluations.statistics import Measure, brier_score, mean_of_items, roc_auc
 
 BUCKETS = ((0, "0"), (1, "1-5"), (6, "6-10"), (11, "11-20"), (21, "21-40"), (41, "41 and more"))  # lowest value, name
 STARTS = [start for start, _ in BUCKETS]
@@ -127,16 +140,31 @@ def calibration(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Bin]:
     Scores from 0 to 1 have ten equal bins. Others have a bin for each value, or ten bins of about equal size if there
     are many values. Empty bins are left out. Label 2 of people is not a success.
     """
-    shared = several_agents(case for case, _, _ in pairs)
-    scored = [
-        (found.score, case.task_id if shared else case.key, human is Verdict.SUCCESS)
-        for case, human, _ in pairs
-        if (found := said.get(case.key)) is not None and found.score is not None and found.verdict is not None
-    ]
+    scored = _scored(pairs, said)
     if not scored:
         return []
     edges = _edges(sorted(score for score, _, _ in scored))
     return [_bin(low, high, inside) for low, high, inside in _binned(scored, edges) if inside]
+
+
+def score_quality(pairs: Pairs, said: Mapping[Key, Judged]) -> list[ScoreQuality]:
+    """Return the Brier score and the area under the ROC curve under both rules for label 2."""
+    executable = [pair for pair in pairs if pair[1] is not Verdict.NOT_EXECUTABLE]
+    found = []
+    for rule, own in ((Label2.EXCLUDED, executable), (Label2.NOT_SUCCESS, pairs)):
+        scored = _scored(own, said)
+        columns = [one[0] for one in scored], [one[2] for one in scored], [one[1] for one in scored]
+        found.append(ScoreQuality(rule, len(scored), brier_score(*columns), roc_auc(*columns)))
+    return found
+
+
+def _scored(pairs: Pairs, said: Mapping[Key, Judged]) -> list[Scored]:
+    shared = several_agents(case for case, _, _ in pairs)
+    return [
+        (found.score, case.task_id if shared else case.key, human is Verdict.SUCCESS)
+        for case, human, _ in pairs
+        if (found := said.get(case.key)) is not None and found.score is not None and found.verdict is not None
+    ]
 
 
 def _edges(scores: Sequence[float]) -> list[tuple[float, float]]:

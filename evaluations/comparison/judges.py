@@ -11,8 +11,21 @@ from evaluations.comparison import breakdowns
 from evaluations.comparison.attempts import ATTEMPTS, Attempts, attempts
 from evaluations.comparison.evidence import count_decided_after_evidence, findings, key_points
 from evaluations.comparison.judgments import find_judgments
+from evaluations.comparison.leave_one_out import alternative_test, ceiling_left_out
+from evaluations.comparison.places import agent_pairs
 from evaluations.comparison.process import compare_process
-from evaluations.comparison.results import Comparison, Difference, Judged, Key, KeyPoints, Label2, Row, Standing, Versus
+from evaluations.comparison.results import (
+    AgentPair,
+    Comparison,
+    Difference,
+    Judged,
+    Key,
+    KeyPoints,
+    Label2,
+    Row,
+    Standing,
+    Versus,
+)
 from evaluations.comparison.rows import (
     ALL_AGENTS,
     averages,
@@ -27,11 +40,14 @@ from evaluations.comparison.rows import (
 )
 from evaluations.comparison.standings import ranking, standings, versus
 from evaluations.encoding import fields_to_json, to_json
+from evaluations.human_error import HUMAN_ERROR, HumanError, human_error
 from evaluations.naming import natural
 from evaluations.statistics import Measure, wilson
+from evaluations.statistics.alternative import EPSILON
 from judges.models import Judge
 
 NOT_ASKED = "not asked for"
+AGENT_PAIRS = "Every two agents on the same tasks, at most 100 under each rule for label 2, the smallest p first."
 
 
 def compare(
@@ -43,11 +59,13 @@ def compare(
     rules: Rules = Rules.DEFAULT,
     details: bool = True,
     said: Mapping[Key, Judged] | None = None,
+    epsilon: float = EPSILON,
 ) -> Comparison:
     """Compare one judge with the final verdicts of these cases; ``benchmark`` is a slug.
 
     Without ``details``, groups, key points, calibration and differences stay empty, and only judgments are loaded. That
-    is for lists of many judges. ``said`` is the result of `find_judgments`, if the caller has it already.
+    is for lists of many judges. ``said`` is the result of `find_judgments`, if the caller has it already. ``epsilon``
+    is that of the alternative annotator test.
     """
     said = find_judgments(judge, cases, benchmark=benchmark) if said is None else said
     pairs = pair_cases(cases, said)
@@ -76,6 +94,8 @@ def compare(
         decided_after_network_evidence=count_decided_after_evidence(judge, cases, said),
         status_not_stated=sum(case.final is not None and _is_without_status(said.get(case.key)) for case in cases),
         process=compare_process(judge, cases, said, people) if details else None,
+        scores=breakdowns.score_quality(pairs, said) if details else (),
+        alternative_test=alternative_test(cases, said, epsilon=epsilon) if details else None,
     )
 
 
@@ -133,10 +153,16 @@ class Judges:
     versus: Annotated[list[Versus], "Pairs of the ten judges with the highest agreement."]
     agents: Annotated[list[Standing], "Success rates by people, highest first."]
     attempts: Annotated[list[Attempts], ATTEMPTS]
+    people_left_out: list[Row]  # result of `ceiling_left_out`
+    human_error: Annotated[list[HumanError], HUMAN_ERROR]
+    agent_pairs: Annotated[list[AgentPair], AGENT_PAIRS]
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the API, which `compare --json` without a judge also prints."""
-        return fields_to_json(self, without=("people",)) | {"ceiling": ceiling_json(self.people, self.rules)}
+        return fields_to_json(self, without=("people", "people_left_out")) | {
+            "ceiling": ceiling_json(self.people, self.rules),
+            LEFT_OUT: ceiling_json(self.people_left_out, self.rules),
+        }
 
 
 def compare_judges(
@@ -160,14 +186,37 @@ def compare_judges(
         versus=versus(judges, cases, benchmark=benchmark, said=said),
         agents=standings(cases),
         attempts=attempts(cases, judges, benchmark=benchmark, said=said),
+        people_left_out=ceiling_left_out(cases, rules),
+        human_error=human_error(cases),
+        agent_pairs=agent_pairs(cases),
     )
 
 
 # --- JSON ------------------------------------------------------------------------------------------------------------
 
 
-def with_ceiling(found: Comparison, people: Sequence[Row]) -> dict[str, Any]:
-    return found.as_json() | {"ceiling": ceiling_json(people, found.rules)}
+LEFT_OUT = "ceiling_leave_one_out"
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """What people do instead of a judge: both ceilings, and their errors."""
+
+    ceiling: list[Row]
+    left_out: list[Row]
+    errors: list[HumanError]
+
+    @classmethod
+    def of(cls, cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> People:
+        return cls(ceiling(cases, rules), ceiling_left_out(cases, rules), human_error(cases))
+
+
+def with_ceiling(found: Comparison, people: People) -> dict[str, Any]:
+    return found.as_json() | {
+        "ceiling": ceiling_json(people.ceiling, found.rules),
+        LEFT_OUT: ceiling_json(people.left_out, found.rules),
+        "human_error": to_json(people.errors),
+    }
 
 
 def ceiling_json(people: Sequence[Row], rules: Rules) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from annotation.records import Verdict
 from evaluations.cases import Case, Rules
 from evaluations.encoding import fields_to_json
 from evaluations.measures import JUDGE_MEASURES
-from evaluations.statistics import Confusion, Measure
+from evaluations.statistics import AlternativeTest, Confusion, Measure
 
 Key = tuple[str, str] | int  # of a case, as returned by `Case.key`
 ACCURACY = "accuracy"  # another name of agreement
@@ -33,6 +33,9 @@ class Label2(StrEnum):
 
 
 WHAT_BECOMES = "How human label 2 is counted."
+ALTERNATIVE = "Alternative annotator test, on success or not; missing without labels of people that the judge scored."
+FAMILY_OF_JUDGES = "p with Holm's correction for all listed pairs of judges under the same rule for label 2."
+NOT_CORRECTED = Measure.missing("not corrected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,16 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreQuality:
+    """The judge's scores against success by people, on the ``n`` scored cases; intervals draw tasks."""
+
+    human_label_2: Annotated[Label2, WHAT_BECOMES]
+    n: int
+    brier: Annotated[Measure, "Brier score: mean squared difference of the score and success (1) or not (0)."]
+    auc: Annotated[Measure, "Area under the ROC curve: how often a success has a higher score than another case."]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A case where judge and people differ. ``step`` is the step that the judge cites, or None."""
 
@@ -267,10 +280,12 @@ class Comparison:
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
     process: Annotated[ProcessComparison | None, "Missing if the judge and people share no steps or scores."] = None
+    scores: Sequence[ScoreQuality] = ()
+    alternative_test: Annotated[AlternativeTest | None, ALTERNATIVE] = None
 
     def as_json(self) -> dict[str, Any]:
         rules = self.rules
-        hidden = () if self.process is not None else ("process",)
+        hidden = tuple(name for name in ("process", "alternative_test") if getattr(self, name) is None)
         return {
             **fields_to_json(self, without=("rows", "overall", "averages", "groups", *hidden)),
             "rows": [each.as_json("agent", rules) for each in self.rows],
@@ -316,7 +331,27 @@ class Versus:
     difference: Annotated[Measure, "Agreement of the first minus that of the second."]
     same: Annotated[Measure, "How often the two agree."]
     by_task: Annotated[bool, "Whole tasks were swapped, because a task counts more than once."] = False
+    p_holm: Annotated[Measure, FAMILY_OF_JUDGES] = NOT_CORRECTED
     permutations: Annotated[int | None, "Number of drawn swaps; null without drawing."] = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPair:
+    """Two agents on the ``n`` tasks that people decided for both, in the same version."""
+
+    first: str
+    second: str
+    human_label_2: Annotated[Label2, WHAT_BECOMES]
+    n: int
+    both: Annotated[int, "Both succeed."]
+    first_only: int
+    second_only: int
+    neither: int
+    difference: Annotated[Measure, "Success rate of the first minus that of the second."]
+    p: Annotated[Measure, "McNemar's test."]
+    exact: Annotated[bool, "Every outcome was counted; otherwise by chi-square."]
+    p_holm: Annotated[Measure, "p with Holm's correction for all ``family`` pairs of agents under this rule."]
+    family: Annotated[int, "Pairs of agents with a common decided task, also those that are not listed."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from annotation.records import Verdict
-from evaluations.cases import Case, Rules
+from evaluations.cases import BlindLabel, Case, Rules
 from evaluations.comparison.results import Answer, Average, Judged, Key, Label2, Pairs, Row
 from evaluations.measures import JUDGE_MEASURES
 from evaluations.naming import natural
@@ -190,21 +190,22 @@ def ceiling(cases: Sequence[Case], rules: Rules = Rules.DEFAULT) -> list[Row]:
     the verdict. They are no upper bound: a judge can score higher if adjudicators overturned unanimous labels. Imported
     labels are left out, because they have no final verdict. The intervals of "people" are drawn by task.
     """
-    reviewed = [case for case in cases if case.state is not None and case.final is not None and case.labels]
-    if not reviewed:
+    reviewed = [case for case in cases if case.state is not None and case.final is not None]
+    return rows_of_labels(
+        [(case, case.final, label) for case in reviewed if case.final is not None for label in case.labels], rules
+    )
+
+
+def rows_of_labels(compared: Sequence[tuple[Case, Verdict, BlindLabel]], rules: Rules = Rules.DEFAULT) -> list[Row]:
+    """Return the rows of each annotator, then of "people", from labels and the verdict that each is compared with."""
+    if not compared:
         return [_without_review(each) for each in build_rows(PEOPLE, Counter())]
     counts: dict[str, Counts] = defaultdict(Counter)
-    found = Counter((label.annotator, case.final, label.verdict) for case in reviewed for label in case.labels)
+    found = Counter((label.annotator, human, label.verdict) for _, human, label in compared)
     for (name, human, verdict), number in found.items():
-        if human is not None:
-            counts[name][human, _answer(verdict)] += number
+        counts[name][human, _answer(verdict)] += number
     rows = [each for name in sorted(counts, key=natural) for each in build_rows(name, counts[name])]
-    everybody = (
-        (case, case.final, _answer(label.verdict))
-        for case in reviewed
-        if case.final is not None
-        for label in case.labels
-    )
+    everybody = ((case, human, _answer(label.verdict)) for case, human, label in compared)
     rows += build_rows(PEOPLE, sum(counts.values(), Counter()), by_task(everybody, lambda _: PEOPLE))
     return [round_row(each) for each in rows] if rules is Rules.PUBLISHED else rows
 

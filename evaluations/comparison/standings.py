@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +17,7 @@ from evaluations.comparison.judgments import find_judgments
 from evaluations.comparison.results import Answer, Judged, Key, Label2, Pairs, Rates, Standing, Versus
 from evaluations.comparison.rows import PEOPLE, count_cells, several_agents
 from evaluations.naming import NOT_KNOWN, level_order, natural
-from evaluations.statistics import Measure, paired_difference, paired_test, ranking_by_task, wilson
+from evaluations.statistics import Measure, holm, paired_difference, paired_test, ranking_by_task, wilson
 from evaluations.statistics.tally import Integers
 from judges.models import Judge
 
@@ -146,9 +146,11 @@ def versus(
     marked = [_Marked(str(judge), _marks(decided, said[judge.pk])) for judge in judges]
     best = sorted(marked, key=lambda each: (-each.rate, natural(each.judge)))[:MOST_JUDGES]
     rules = ((Label2.EXCLUDED, executable), (Label2.NOT_SUCCESS, np.ones_like(executable)))
-    return [
+    found = [
         _versus(first, second, rule, tasks, kept) for first, second in combinations(best, 2) for rule, kept in rules
     ]
+    families = {rule: iter(holm([each.p for each in found if each.human_label_2 is rule])) for rule in Label2}
+    return [replace(each, p_holm=next(families[each.human_label_2])) for each in found]
 
 
 def _marks(decided: Sequence[Case], said: Mapping[Key, Judged]) -> Integers:

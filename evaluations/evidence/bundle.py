@@ -11,6 +11,7 @@ from annotation import redactions, screenshots
 from annotation.models import Submission
 from evaluations import agreement as agreeing
 from evaluations import cases
+from evaluations.agreement.results import SPECIFIC
 from evaluations.cases import Rules
 from evaluations.comparison import Row, compare, list_judges
 from evaluations.comparison.judgments import find_judgments
@@ -140,7 +141,7 @@ def _read(path: str, sha256: str, size: int) -> Iterator[bytes]:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 NOT_STATED = "status_not_stated"
-LEFT_OUT = ("scope", "groups", "informed", "process")  # keys of `agreement --json`
+LEFT_OUT = ("scope", "groups", "informed", "process", "human_error", SPECIFIC)  # keys of `agreement --json`
 HINTS = ("competence", "trust")  # estimates for QA; they cannot be recomputed without NumPy
 
 
@@ -152,7 +153,9 @@ def agreement(submission: Submission) -> Document:
     annotators = [
         {key: value for key, value in annotator.items() if key not in HINTS} for annotator in stated["annotators"]
     ]
-    return {key: value for key, value in stated.items() if key not in LEFT_OUT} | {"annotators": annotators}
+    undefined = {name: why for name, why in stated["undefined"].items() if not name.startswith(SPECIFIC)}
+    kept = {key: value for key, value in stated.items() if key not in LEFT_OUT}
+    return kept | {"annotators": annotators, "undefined": undefined}
 
 
 def comparison(submission: Submission) -> Document | None:

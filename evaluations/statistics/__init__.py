@@ -3,7 +3,8 @@
 A figure that cannot be computed is a `Measure` without a value but with the reason; never NaN, 0 or 1 instead.
 """
 
-from evaluations.statistics.attempts import Spread, pass_at_k, score_spread, success_spread
+from evaluations.statistics.alternative import AlternativeTest, LabelledItem, alternative_annotator_test
+from evaluations.statistics.attempts import Spread, all_of_k, any_of_k, pass_at_k, score_spread, success_spread
 from evaluations.statistics.classification import Confusion
 from evaluations.statistics.coefficients import (
     Coefficient,
@@ -13,6 +14,7 @@ from evaluations.statistics.coefficients import (
     gwet_ac1,
     krippendorff_alpha,
     raw_agreement,
+    specific_agreement,
 )
 from evaluations.statistics.comparing import (
     PairedTest,
@@ -23,6 +25,7 @@ from evaluations.statistics.comparing import (
     ranking_by_task,
 )
 from evaluations.statistics.competence import Competence, dawid_skene, mace
+from evaluations.statistics.correcting import benjamini_yekutieli, holm
 from evaluations.statistics.correlation import pearson, spearman
 from evaluations.statistics.intervals import (
     Sample,
@@ -35,4 +38,5 @@ from evaluations.statistics.intervals import (
     with_interval,
 )
 from evaluations.statistics.measure import Measure
+from evaluations.statistics.scoring import brier_score, roc_auc
 from evaluations.statistics.tally import Tally, clusters_of

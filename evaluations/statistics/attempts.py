@@ -1,9 +1,10 @@
-"""Several attempts of one agent at the same tasks: figures of each attempt, their mean and spread, and pass@k."""
+"""Several attempts of one agent at the same tasks: figures of each one, mean and spread, pass@k and pass^k."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -70,6 +71,37 @@ def pass_at_k(successes: Sequence[Sequence[bool]]) -> Measure:
     """
     _require_same_tasks(successes)
     return wilson(sum(map(any, zip(*successes, strict=True))), len(successes[0]))
+
+
+def any_of_k(successes: Sequence[Sequence[bool]], k: int) -> Measure:
+    """pass@k: the probability that any of ``k`` attempts drawn from the n (n, t) succeeds, averaged over t tasks.
+
+    sum over tasks of 1 - C(n - c, k) / C(n, k), divided by t, with c successes of a task: unbiased. From 0 to 1.
+    Undefined without tasks; ValueError for k that is not from 1 to n. The interval draws tasks; where all tasks have 0,
+    or all 1, and for k = n it is Wilson's. Source: Chen et al. (2021), arXiv:2107.03374.
+    """
+    return _over_tasks(successes, k, lambda n, c: 1 - comb(n - c, k) / comb(n, k))
+
+
+def all_of_k(successes: Sequence[Sequence[bool]], k: int) -> Measure:
+    """pass^k: the probability that all of ``k`` attempts drawn from the n (n, t) succeed, averaged over t tasks.
+
+    sum over tasks of C(c, k) / C(n, k), divided by t, with c successes of a task: unbiased. From 0 to 1, and never
+    above pass@k; for k = 1 both are the mean success rate. Undefined cases and interval as for `any_of_k`.
+    Source: Yao et al. (2024), tau-bench, arXiv:2406.12045.
+    """
+    return _over_tasks(successes, k, lambda n, c: comb(c, k) / comb(n, k))
+
+
+def _over_tasks(successes: Sequence[Sequence[bool]], k: int, chance: Callable[[int, int], float]) -> Measure:
+    _require_same_tasks(successes)
+    attempts = len(successes)
+    if not 1 <= k <= attempts:
+        raise ValueError(f"k is {k}, and there are {attempts} attempts.")
+    values = [chance(attempts, sum(column)) for column in zip(*successes, strict=True)]
+    if set(values) <= {0.0, 1.0}:
+        return wilson(int(sum(values)), len(values))
+    return mean_of_items(Measure(fmean(values), len(values)), values)
 
 
 def _require_same_tasks(rows: Sequence[Sequence[object]]) -> None:

@@ -96,6 +96,23 @@ class Confusion:
         return self._bootstrapped(Measure(2 * self.tp / below, self.n), _f1)
 
     @property
+    def positive_agreement(self) -> Measure:
+        """2 tp / (2 tp + fp + fn), the specific agreement on success, which is F1. Undefined where nothing is a success
+        nor was called one. Source: Cicchetti and Feinstein (1990), Journal of Clinical Epidemiology 43, 551-558."""
+        return self.f1
+
+    @property
+    def negative_agreement(self) -> Measure:
+        """2 tn / (2 tn + fp + fn), the specific agreement on no success, from 0 to 1. Undefined where everything is a
+        success and was called one. Source: Cicchetti and Feinstein (1990), Journal of Clinical Epidemiology 43,
+        551-558."""
+        if not self.n:
+            return Measure.missing(NO_CASES)
+        if not (below := 2 * self.tn + self.fp + self.fn):
+            return Measure.missing("every case is a success, and was judged one", self.n)
+        return self._bootstrapped(Measure(2 * self.tn / below, self.n), lambda cells: _f1(cells[:, [TN, FN, TP, FP]]))
+
+    @property
     def kappa(self) -> Measure:
         """(p_o - p_e) / (1 - p_e), Cohen's kappa of the table of two by two, from -1 to 1. Undefined where all is one
         class, for both."""

@@ -124,6 +124,23 @@ def _why_not_of_label(tally: Tally, label: int) -> str:
     return "every label that can be compared is this one" if given else "no label that can be compared is this one"
 
 
+def specific_agreement(label: int, *, others: bool = False) -> Coefficient:
+    """Specific agreement on one label, or on all ``others`` taken together, to be given to `with_interval`.
+
+    sum_i n_i (n_i - 1) / sum_i n_i (m_i - 1), n_i of the m_i labels of item i being of that kind: if one label of an
+    item is of that kind, the probability that another one is as well. For two raters 2 a / (2 a + b + c). From 0 to 1,
+    not corrected for chance. Undefined without a pairable item, and where no label of a pairable item is of that kind.
+    Source: Cicchetti and Feinstein (1990), Journal of Clinical Epidemiology 43, 551-558; for many raters Fleiss (1971),
+    Psychological Bulletin 76, 378-382.
+    """
+
+    def values(patterns: Integers, times: Floats) -> Floats:
+        own, raters = against_the_rest(patterns, label)[:, int(others)], patterns.sum(axis=1)
+        return _ratio(times @ (own * (own - 1)), (times @ (own * np.maximum(raters - 1, 0))).astype(float))
+
+    return Coefficient(values, lambda _: "no label that can be compared is of this kind")
+
+
 def cohen_kappa(table: ArrayLike) -> Measure:
     """Cohen's kappa of two raters, or of a judge and people.
 

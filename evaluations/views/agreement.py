@@ -110,7 +110,7 @@ def figures_of(found: Agreement, tables: Mapping[str, Table]) -> dict[str, Any]:
     qa = tables["adjudications"].figures
     of_steps = tables["process"].figures if "process" in tables else []
     per_label = {column.name for column in agreement_tables.LABEL_ALPHAS}
-    coefficients = {column.name for column in agreement_tables.COEFFICIENTS}
+    coefficients = {column.name for column in (*agreement_tables.COEFFICIENTS, *agreement_tables.SPECIFIC)}
     return {
         "counts": [each for each in overall if each[0].kind == "count"],
         "coefficients": [each for each in overall if each[0].name in coefficients],

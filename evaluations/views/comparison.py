@@ -14,7 +14,7 @@ from annotation.records import Verdict
 from annotation.views.answers import Request, page, paginate
 from evaluations import access, comparison_tables
 from evaluations.cases import Case
-from evaluations.comparison import Comparison, Difference, Row, ceiling, compare, list_judges
+from evaluations.comparison import Comparison, Difference, compare, list_judges
 from evaluations.comparison import judges as of_judges
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
 from evaluations.tables import Table
@@ -110,7 +110,7 @@ def _answer(
     if judge is None or not (chosen or wanted):
         return render(request, "evaluations/comparison.html", context)
     found = compare(judge, chosen, filters.scope(whole), benchmark=slug, rules=filters.rules)
-    people = ceiling(chosen, filters.rules)
+    people = of_judges.People.of(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
     context |= _build_context(request, judge, found, people, filters)
@@ -121,13 +121,13 @@ def _answer(
     return render(request, "evaluations/comparison.html", context)
 
 
-def _tables(found: Comparison, people: Sequence[Row]) -> Iterator[Table]:
+def _tables(found: Comparison, people: of_judges.People) -> Iterator[Table]:
     yield from comparison_tables.tables(found)
-    yield comparison_tables.ceiling(people, found.rules)
+    yield from comparison_tables.people(people, found.rules)
 
 
 def _build_context(
-    request: Request, judge: Judge, found: Comparison, people: Sequence[Row], filters: Filters
+    request: Request, judge: Judge, found: Comparison, people: of_judges.People, filters: Filters
 ) -> dict[str, Any]:
     return {
         "switch": board.switch(filters.label2),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evaluations import charts, comparison_tables, process_tables
+from evaluations import charts, comparison_tables, people_tables, process_tables
 from evaluations.charts.drawing import Chart
 from evaluations.comparison import Comparison, Label2, Row
-from evaluations.comparison.judges import Judging
+from evaluations.comparison.judges import Judging, People
+from evaluations.comparison.rows import PEOPLE
 from evaluations.comparison_tables import BREAKDOWNS, CEILING, Breakdown
 from evaluations.measures import JUDGE_MEASURES, under_rules
 from evaluations.statistics import Measure
@@ -52,20 +53,20 @@ def figures(found: Comparison, rule: Label2) -> list[tuple[Column, Cell]]:
 # --- one judge -------------------------------------------------------------------------------------------------------
 
 
-def parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
+def parts(found: Comparison, people: People, rule: Label2) -> Iterator[Part]:
     """Yield everything about one judge except the list of differences, under one rule for label 2."""
     for part in _parts(found, people, rule):
         yield replace(part, tables=[comparison_tables.under(table, rule) for table in part.tables])
 
 
-def _parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[Part]:
-    yield _by_agent(found, people, rule)
-    names = list(dict.fromkeys(row.name for row in people))
-    kept = {*names[:MOST_ROWS], *names[-1:]}  # the last one is all people together
-    human = _explained_above(comparison_tables.ceiling([row for row in people if row.name in kept], found.rules))
-    left = len(names) - len(kept)
-    note = f"The first {MOST_ROWS} annotators; the CSV file has {left:,} more." if left else ""
-    yield Part("human-ceiling", "The human ceiling", [], [human], note, folded=True)
+def _parts(found: Comparison, people: People, rule: Label2) -> Iterator[Part]:
+    yield _by_agent(found, people.ceiling, rule)
+    yield _human(found, people)
+    if test := people_tables.alternative_test(found):
+        left = len(test[1].rows) - MOST_ROWS
+        test[1] = replace(test[1], rows=test[1].rows[:MOST_ROWS])
+        note = f"The first {MOST_ROWS} annotators; the CSV file has {left:,} more." if left > 0 else ""
+        yield Part("alternative", "The judge in place of an annotator", tables=test, note=note)
     yield _confusion(found, rule)
     for shown in BREAKDOWNS:
         if found.groups.get(shown.group):
@@ -76,6 +77,24 @@ def _parts(found: Comparison, people: Sequence[Row], rule: Label2) -> Iterator[P
     yield _calibration(found)
     yield Part("steadiness", "Repetitions", tables=[comparison_tables.flips(found)])
     yield Part("price", "Cost", tables=[comparison_tables.costs(found)])
+
+
+def _human(found: Comparison, people: People) -> Part:
+    """Return both ceilings and the errors of people, each of the first annotators and of all people together."""
+    names = list(dict.fromkeys(row.name for row in people.ceiling))
+    kept = {*names[:MOST_ROWS], *names[-1:], PEOPLE}  # the last one is all people together
+    shown = comparison_tables.people(
+        People(
+            [row for row in people.ceiling if row.name in kept],
+            [row for row in people.left_out if row.name in kept],
+            [each for each in people.errors if each.annotator in kept],
+        ),
+        found.rules,
+    )
+    tables = [*(_explained_above(table) for table in shown[:2]), *(shown[2:] if people.errors else [])]
+    left = len(names) - len(names[:MOST_ROWS]) - 1
+    note = f"The first {MOST_ROWS} annotators; the CSV file has {left:,} more." if left > 0 else ""
+    return Part("human-ceiling", "The human ceiling", [], tables, note, folded=True)
 
 
 def _by_agent(found: Comparison, people: Sequence[Row], rule: Label2) -> Part:
@@ -162,7 +181,7 @@ def _calibration(found: Comparison) -> Part:
         bins = [(each.score, each.success) for each in found.calibration]
         drawn = [charts.calibration("calibration-of-score", "Calibration of the judge's score", bins)]
     note = "" if drawn else "This judge gives no scores."
-    tables = [comparison_tables.calibration(found)] if drawn else []
+    tables = [comparison_tables.scores(found), comparison_tables.calibration(found)] if drawn else []
     return Part("score", "Calibration of the score", drawn, tables, note, folded=True)
 
 

@@ -9,8 +9,8 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from annotation.views.answers import Request, page
-from evaluations import access, charts, comparison_tables
-from evaluations.comparison import Label2, attempts, list_judges, places, standings
+from evaluations import access, attempt_tables, charts, comparison_tables
+from evaluations.comparison import Label2, agent_pairs, attempts, list_judges, places, standings
 from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
 from evaluations.naming import level_order
@@ -36,7 +36,9 @@ def agents(request: Request, slug: str) -> HttpResponse:
     chosen = replace(filters, agent="").applied(every)  # agents are not filtered: the page ranks all
     found, several = standings(chosen, judge, benchmark=slug), attempts(chosen, judges, benchmark=slug)
     table = comparison_tables.standings(found)
-    further = [comparison_tables.over_attempts(several)] if several else []
+    further = [attempt_tables.over_attempts(several), attempt_tables.over_k(several)] if several else []
+    pairs = comparison_tables.agent_pairs(agent_pairs(chosen))
+    further += [pairs] if pairs.rows else []
     if wanted := request.GET.get("csv"):
         return csv_file([table, *further] if every else [], wanted, slug, "agents")
     if "paper" in request.GET:
@@ -55,7 +57,7 @@ def agents(request: Request, slug: str) -> HttpResponse:
         "rule_of_places": board.RULE_OF_PLACES,
         "switch": board.switch(filters.label2),
         "by_level": board.by_level(lines, found, levels, filters.label2) if len(levels) > 1 else None,
-        "further": further,
+        "further": [comparison_tables.under(each, filters.label2) for each in further],
         "generated_at": timezone.now(),
     }
     return render(request, "evaluations/leaderboard_agents.html", context)

@@ -75,7 +75,7 @@ def render_report(bundle: Bundle) -> str:
         "review": _build_review(at(bundle.agreement, "adjudications")),
         "people": [(person, decided[person["pseudonym"]]) for person in bundle.people],
         "judges": [_build_judge(judge, bundle) for judge in entries(at(bundle.comparison, "judges"))],
-        "judge_measures": JUDGE_MEASURES.values(),
+        "judge_measures": [each for each in JUDGE_MEASURES.values() if each.verified],
         "exceptions": _build_exceptions(bundle),
         "screenshots": len({sha256 for line in bundle.trajectories for sha256 in line["screenshots"] if sha256}),
         "trajectories": _build_trajectories(bundle),
@@ -217,7 +217,9 @@ def _build_judge(judge: Document, bundle: Bundle) -> Document:
     lines = [(name, [number(at(row, key)) for row in rows]) for key, name in COUNTS_OF_JUDGES.items()]
     if stated := at(judge, "status_not_stated"):
         lines.append(("status not stated in the reply", [number(stated)] * len(rows)))
-    lines += [(each.column.name, [_figure_of(row, each) for row in rows]) for each in JUDGE_MEASURES.values()]
+    lines += [
+        (each.column.name, [_figure_of(row, each) for row in rows]) for each in JUDGE_MEASURES.values() if each.verified
+    ]
     return {
         "name": at(judge, "judge"),
         "fingerprint": at(judge, "fingerprint"),

@@ -12,10 +12,10 @@ from django.db.models import Q
 from annotation.formats.tasks import nearest
 from annotation.management.reports import find_benchmark, find_submission
 from annotation.models import Benchmark, Submission
-from evaluations import cases, comparison_tables
+from evaluations import attempt_tables, cases, comparison_tables, people_tables
 from evaluations.cases import Case, Rules
-from evaluations.comparison import Comparison, ceiling, compare, link_trajectories, list_judges
-from evaluations.comparison.judges import Judges, compare_judges, with_ceiling
+from evaluations.comparison import Comparison, compare, link_trajectories, list_judges
+from evaluations.comparison.judges import Judges, People, compare_judges, with_ceiling
 from evaluations.management import reports
 from evaluations.tables import Table
 from judges import defining
@@ -72,9 +72,9 @@ class Command(BaseCommand):
     def _one(self, judge: Judge, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
         found = compare(judge, chosen, scope, benchmark=slug, rules=rules)
         require_answers(found, chosen)
-        people = ceiling(chosen, rules)
+        people = People.of(chosen, rules)
         told = with_ceiling(found, people) if as_json else None
-        tables = [*comparison_tables.tables(found), comparison_tables.ceiling(people, rules)]
+        tables = [*comparison_tables.tables(found), *comparison_tables.people(people, rules)]
         reports.show(self, told, f"{found.judge} compared with people: {scope}.", tables)
 
     def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
@@ -91,9 +91,13 @@ def tables_of(found: Judges) -> Iterator[Table]:
     yield comparison_tables.judges(found.judges, found.people[-2:])
     yield comparison_tables.judges_by_agent(found.judges)
     yield comparison_tables.ceiling(found.people, found.rules)
+    yield comparison_tables.ceiling_left_out(found.people_left_out, found.rules)
+    yield people_tables.human_error(found.human_error)
     yield comparison_tables.versus(found.versus)
     yield comparison_tables.standings(found.agents)
-    yield comparison_tables.over_attempts(found.attempts)
+    yield attempt_tables.over_attempts(found.attempts)
+    yield attempt_tables.over_k(found.attempts)
+    yield comparison_tables.agent_pairs(found.agent_pairs)
 
 
 def find_judge(name: str, benchmark: Benchmark) -> Judge:
