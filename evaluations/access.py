@@ -7,7 +7,7 @@ unless they label a sample of the same review again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -136,10 +136,18 @@ def trajectory_pair_for(person: Any, pk: int, other: int) -> tuple[Trajectory, T
     return found[pk], found[other], pair_for(person, found[pk].submission, found[other].submission)
 
 
-def cases_of_pair(first: Submission, second: Submission, *, verdicts: bool) -> tuple[list[Case], list[Case]]:
-    """Return the cases of two submissions; without ``verdicts`` only their tasks, and no label is loaded."""
+def cases_of_pair(
+    first: Submission, second: Submission, *, verdicts: bool, beside: Sequence[Submission] = ()
+) -> tuple[list[Case], list[Case], list[Case]]:
+    """Return the cases of two submissions, and all that were loaded; without ``verdicts`` only tasks, and no label.
+
+    With verdicts, the cases of the submissions ``beside`` them are loaded too: those of `compared_submissions` that are
+    frozen, for which `pair_for` has the same answer.
+    """
     if verdicts:
-        found = cases.of_benchmark(first.benchmark, [first, second], imported=False)
+        found = cases.of_benchmark(
+            first.benchmark, {each.pk: each for each in (first, second, *beside)}.values(), imported=False
+        )
     else:
         columns = ("task__external_id", "task__level", "task__website", "pk", "submission", "task__version")
         rows = Trajectory.objects.filter(submission__in=[first, second]).order_by("position").values_list(*columns)
@@ -148,7 +156,7 @@ def cases_of_pair(first: Submission, second: Submission, *, verdicts: bool) -> t
             for task, level, website, pk, submission, version in rows
         ]
     own = [case for case in found if case.submission == first.pk]
-    return own, [case for case in found if case.submission == second.pk]
+    return own, [case for case in found if case.submission == second.pk], found
 
 
 def audits_for(person: Any) -> QuerySet[Audit]:

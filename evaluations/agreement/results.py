@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal, get_args
 
 from annotation.records import Verdict
@@ -217,7 +216,7 @@ class Agreement:
     pairs_left_out: Annotated[int, "Pairs beyond the first 500."] = 0
     informed: Annotated[Informed | None, "Null if no annotator was shown judgments."] = None
     process: Annotated[ProcessAgreement | None, "Missing if no submission asks for process labels."] = None
-    human_error: Annotated[Sequence[HumanError], HUMAN_ERROR] = ()
+    human_error: Annotated[list[HumanError], HUMAN_ERROR] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Return the overall figures at the top level, with everything else; rates are fractions, intervals 95%."""

@@ -20,6 +20,7 @@ from evaluations.cases import Case, Rules
 from evaluations.comparison.judges import People, compare_judges, with_ceiling
 from evaluations.encoding import to_json
 from evaluations.forms import LONGEST, Filters
+from evaluations.statistics.alternative import EPSILON
 from judges.access import find_benchmark
 from judges.models import Judge
 
@@ -57,7 +58,16 @@ class BenchmarkFilters(SubmissionFilters):
     )
 
 
-class BenchmarkJudgeFilters(BenchmarkFilters, SubmissionJudgeFilters):
+class SubmissionComparisonFilters(SubmissionJudgeFilters):
+    epsilon = serializers.FloatField(
+        required=False,
+        min_value=0,
+        max_value=1,
+        help_text=f"Of the alternative annotator test; by default {EPSILON}.",
+    )
+
+
+class BenchmarkComparisonFilters(BenchmarkFilters, SubmissionComparisonFilters):
     pass
 
 
@@ -71,8 +81,13 @@ class Report(View):
         """Return the filters and the judge of the address."""
         chosen = self.chosen()
         chosen.pop("imported", None)
+        chosen.pop("epsilon", None)
         rules = Rules(chosen.pop("rules", Rules.DEFAULT))
         return Filters(**chosen, rules=rules)
+
+    def epsilon(self) -> float:
+        found: float = self.chosen().get("epsilon", EPSILON)
+        return found
 
     def frozen(self, what: str) -> Submission:
         """Return the submission of its readers after the freeze; before it, a Conflict with an explanation."""
@@ -122,7 +137,7 @@ class SubmissionComparison(Report):
     tag = "Results"
     operation_ids = {"GET": "get_submission_comparison"}
     serializer_class = ComparisonSerializer
-    filters = SubmissionJudgeFilters
+    filters = SubmissionComparisonFilters
 
     @extend_schema(parameters=[JUDGE])
     def get(self, request: Request, pk: int) -> Response:
@@ -132,11 +147,13 @@ class SubmissionComparison(Report):
         cases = access.submission_cases(submission)
         slug = submission.benchmark.slug
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(str(submission))
-        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))
+        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules, self.epsilon()))
 
 
-def compared(judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, rules: Rules) -> dict[str, Any]:
-    found = comparison.compare(judge, cases, scope, benchmark=benchmark, rules=rules)
+def compared(
+    judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, rules: Rules, epsilon: float
+) -> dict[str, Any]:
+    found = comparison.compare(judge, cases, scope, benchmark=benchmark, rules=rules, epsilon=epsilon)
     return with_ceiling(found, People.of(cases, rules))
 
 
@@ -177,14 +194,14 @@ class BenchmarkComparison(OfBenchmark):
     tag = "Results"
     operation_ids = {"GET": "get_benchmark_comparison"}
     serializer_class = ComparisonSerializer
-    filters = BenchmarkJudgeFilters
+    filters = BenchmarkComparisonFilters
 
     @extend_schema(parameters=[JUDGE])
     def get(self, request: Request, slug: str) -> Response:
         """Compare a judge with people, over the cases of the agreement. 400 lists the judges."""
         benchmark, cases, asked = self.of_benchmark()
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(benchmark.name)
-        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules))
+        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules, self.epsilon()))
 
 
 class Judges(OfBenchmark):

@@ -94,7 +94,7 @@ def compare(
         decided_after_network_evidence=count_decided_after_evidence(judge, cases, said),
         status_not_stated=sum(case.final is not None and _is_without_status(said.get(case.key)) for case in cases),
         process=compare_process(judge, cases, said, people) if details else None,
-        scores=breakdowns.score_quality(pairs, said) if details else (),
+        scores=breakdowns.score_quality(pairs, said) if details else [],
         alternative_test=alternative_test(cases, said, epsilon=epsilon) if details else None,
     )
 

@@ -68,10 +68,11 @@ def agent_pairs(cases: Sequence[Case]) -> list[AgentPair]:
     The pairs with the smallest p come first, at most `MOST_PAIRS` under each rule. p is corrected for all pairs of
     agents with a common decided task, however many are listed.
     """
-    return [pair for rule in Label2 for pair in _pairs_under(cases, rule)]
+    return [pair for rule in Label2 for pair in pairs_under(cases, rule, MOST_PAIRS)]
 
 
-def _pairs_under(cases: Sequence[Case], rule: Label2) -> list[AgentPair]:
+def pairs_under(cases: Sequence[Case], rule: Label2, most: int | None = None) -> list[AgentPair]:
+    """Return the pairs of `agent_pairs` under one rule, all of them or only ``most``."""
     agents, won, lost = _count_tasks(cases, rule)
     names = list(agents)
     tables = np.stack([won @ won.T, won @ lost.T, (won @ lost.T).T, lost @ lost.T], axis=-1).tolist()
@@ -84,7 +85,7 @@ def _pairs_under(cases: Sequence[Case], rule: Label2) -> list[AgentPair]:
     corrected = holm([test.p for test in tests])
     order = sorted(range(len(pairs)), key=lambda at: 2.0 if tests[at].p.value is None else tests[at].p.value or 0.0)
     found = []
-    for at in order[:MOST_PAIRS]:
+    for at in order[:most]:
         first, second, cells = pairs[at]
         test, difference = tests[at], paired_difference(*cells)
         where = names[first], names[second], rule, sum(cells)

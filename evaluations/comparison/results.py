@@ -8,7 +8,7 @@ tables do not have (flips, key points, calibration, pairs of judges) are the sam
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Annotated, Any
 
@@ -280,7 +280,7 @@ class Comparison:
     ] = 0
     status_not_stated: Annotated[int, STATUS_NOT_STATED] = 0
     process: Annotated[ProcessComparison | None, "Missing if the judge and people share no steps or scores."] = None
-    scores: Sequence[ScoreQuality] = ()
+    scores: list[ScoreQuality] = field(default_factory=list)
     alternative_test: Annotated[AlternativeTest | None, ALTERNATIVE] = None
 
     def as_json(self) -> dict[str, Any]:

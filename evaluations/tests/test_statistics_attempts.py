@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import sqrt
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluations.statistics import Measure, pass_at_k, score_spread, success_spread, wilson
+from evaluations.statistics import Measure, all_of_k, any_of_k, pass_at_k, score_spread, success_spread, wilson
 
 # Three attempts at four tasks: 2, 1 and 3 of 4 succeed, and the last task in none of them.
 SUCCESSES = [[True, True, False, False], [False, False, True, False], [True, True, True, False]]
@@ -56,6 +57,40 @@ def test_a_task_is_passed_when_any_attempt_succeeded() -> None:
     ends = ((middle - half) / (1 + z**2 / 4), (middle + half) / (1 + z**2 / 4))
     assert (found.low, found.high) == pytest.approx(ends)
     assert pass_at_k(SUCCESSES[:1]).value == 0.5  # pass@1 of one attempt is its success rate
+
+
+def test_any_and_all_of_k_attempts_average_over_all_choices_of_attempts() -> None:
+    # Of 3 attempts the tasks succeed 2, 2, 2 and 0 times. k = 2: C(1, 2) = 0, so any succeeds in 3 of 4 tasks;
+    # all succeed with C(2, 2) / C(3, 2) = 1/3 in three of four tasks.
+    assert any_of_k(SUCCESSES, 2).value == pytest.approx(3 / 4)
+    assert all_of_k(SUCCESSES, 2).value == pytest.approx(1 / 4)
+    assert all_of_k(SUCCESSES, 1).value == pytest.approx(1 / 2) == any_of_k(SUCCESSES, 1).value
+    assert all_of_k(SUCCESSES, 3) == wilson(0, 4)
+    assert any_of_k(SUCCESSES, 3) == pass_at_k(SUCCESSES)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=5), st.data())
+@settings(max_examples=25, deadline=None)
+def test_any_and_all_of_k_are_the_means_over_all_choices_of_k_attempts(rows, data) -> None:
+    k = data.draw(st.integers(1, len(rows)))
+    chosen = list(combinations(rows, k))
+    every = [[pick(column) for column in zip(*some, strict=True)] for pick in (any, all) for some in chosen]
+    means = [sum(map(sum, half)) / (6 * len(chosen)) for half in (every[: len(chosen)], every[len(chosen) :])]
+    assert [any_of_k(rows, k).value, all_of_k(rows, k).value] == pytest.approx(means)
+
+
+def test_all_of_k_has_the_interval_of_drawn_tasks() -> None:
+    rows = [[task % 3 > attempt for task in range(60)] for attempt in (0, 1)]
+    found = all_of_k(rows, 1)  # 0, 1/2 and 1 in twenty tasks each: deviation sqrt(1/6), standard error 0.0527
+    assert found.value == pytest.approx(0.5)
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.0527, abs=0.015)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.0527, abs=0.015)
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_k_beyond_the_attempts_is_refused(k: int) -> None:
+    with pytest.raises(ValueError, match="there are 3 attempts"):
+        all_of_k(SUCCESSES, k)
 
 
 def test_mean_scores_of_attempts_have_a_mean_and_a_population_deviation() -> None:

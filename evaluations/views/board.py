@@ -21,7 +21,7 @@ SWITCH = {Label2.NOT_SUCCESS: "counts as no success", Label2.EXCLUDED: "left out
 RULE_OF_PLACES = (
     "Place is a range. An agent stands before another one only if it does better on the tasks that people decided for "
     f"both, with p below {LEVEL} (McNemar's test, exact for few tasks). Agents for which this is not shown share "
-    "places. The p values are not corrected for the number of pairs."
+    "places. These p values are not corrected for the number of pairs; the table of pairs has corrected ones."
 )
 
 

@@ -17,14 +17,17 @@ from annotation.models import Benchmark, Step, Submission, Task, Trajectory
 from annotation.views.answers import Request, page, paginate
 from annotation.views.viewer import number
 from evaluations import access
+from evaluations.cases import Case
 from evaluations.comparison import COMPARED, Group, Label2, TaskPair, count_groups, match_tasks
+from evaluations.comparison.places import pairs_under
 from evaluations.comparison_tables import verdict_name
 from evaluations.forms import LONGEST, Filters, PairForm
-from evaluations.tables import Column, Table, cell, tabulate
+from evaluations.tables import Cell, Column, Table, cell, tabulate
 from evaluations.views import board, task_pairs
 from evaluations.views.exporting import csv_file
 
 ROWS = 50
+MOST_IN_FAMILY = 20  # frozen submissions whose pairs correct p; more would make the page slow
 CARRIED = ("group", "level", "website", "q", "label2")  # filters that the page of a task links back to
 
 
@@ -53,7 +56,10 @@ def two_agents(request: Request, slug: str) -> HttpResponse:
         return render(request, "evaluations/two_agents.html", context, status=400 if same else 200)
     first, second = chosen
     verdicts = access.pair_for(request.user, first, second)
-    shared = match_tasks(*access.cases_of_pair(first, second, verdicts=verdicts))
+    frozen = [each for each in submissions if each.frozen_at is not None]
+    beside = frozen if len(frozen) <= MOST_IN_FAMILY and not words else []
+    *both, every = access.cases_of_pair(first, second, verdicts=verdicts, beside=beside)
+    shared = match_tasks(*both)
     pairs = _filter(shared.pairs, benchmark, filters, words)
     counts = count_groups(pairs, filters.label2) if verdicts else None
     group = group if counts and group in list(Group) else ""
@@ -76,6 +82,7 @@ def two_agents(request: Request, slug: str) -> HttpResponse:
         "counts": counts,
         "difference": cell(counts.difference, "points") if counts else None,
         "p": cell(counts.test.p, "number") if counts else None,
+        "holm": _correct(both, filters.applied(every), filters.label2) if counts and len(beside) > 2 else None,
         "tabs": _tabs(counts.groups, group, first, second, len(pairs)) if counts else [],
         "switch": board.switch(filters.label2),
         "narrowed": bool(filters.level or filters.website or words),
@@ -83,6 +90,15 @@ def two_agents(request: Request, slug: str) -> HttpResponse:
         "rows": _rows(list(shown.object_list), kept),
     }
     return render(request, "evaluations/two_agents.html", context)
+
+
+def _correct(both: Sequence[Sequence[Case]], every: Sequence[Case], rule: Label2) -> tuple[Cell, int] | None:
+    """Return p of the two agents corrected for all pairs among ``every`` case, and the number of these pairs."""
+    names = {case.agent_name for own in both for case in own}
+    for pair in pairs_under(every, rule):
+        if {pair.first, pair.second} == names and pair.p_holm.value is not None:
+            return cell(pair.p_holm, "number"), pair.family
+    return None
 
 
 def _choose(request: Request, submissions: Sequence[Submission]) -> tuple[list[Submission], bool]:

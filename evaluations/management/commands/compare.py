@@ -1,8 +1,9 @@
 """compare --benchmark SLUG [--judge NAME[@VERSION]] [--submission ID | --imported] [--agent A] [--level L]
-[--website W] [--rules published] [--json]"""
+[--website W] [--rules published] [--epsilon E] [--json]"""
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from evaluations.cases import Case, Rules
 from evaluations.comparison import Comparison, compare, link_trajectories, list_judges
 from evaluations.comparison.judges import Judges, People, compare_judges, with_ceiling
 from evaluations.management import reports
+from evaluations.statistics.alternative import EPSILON
 from evaluations.tables import Table
 from judges import defining
 from judges.models import Judge
@@ -38,6 +40,13 @@ class Command(BaseCommand):
         which = parser.add_mutually_exclusive_group()
         which.add_argument("--submission", type=int, metavar="ID", help="only this submission, frozen or not")
         which.add_argument("--imported", action="store_true", help="only imported labels")
+        parser.add_argument(
+            "--epsilon",
+            type=_share,
+            default=EPSILON,
+            help="of the alternative annotator test, 0 to 1: how much less often than an annotator the judge may be as "
+            "close to the others (default: %(default)s)",
+        )
         reports.add_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -54,7 +63,10 @@ class Command(BaseCommand):
         if judge is None:
             self._all(found, scope, benchmark.slug, filters.rules, options["json"])
         else:
-            self._one(judge, found, scope, benchmark.slug, filters.rules, options["json"])
+            one = compare(
+                judge, found, scope, benchmark=benchmark.slug, rules=filters.rules, epsilon=options["epsilon"]
+            )
+            self._one(one, found, options["json"])
 
     def _of_submission(self, benchmark: Benchmark, pk: int) -> tuple[str, list[Case]]:
         submission = find_submission(pk)
@@ -69,13 +81,12 @@ class Command(BaseCommand):
             self.stderr.write("Imported labels belong to no submission: omit --submission to compare them.")
         return f"submission {pk}: {submission}", found
 
-    def _one(self, judge: Judge, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
-        found = compare(judge, chosen, scope, benchmark=slug, rules=rules)
+    def _one(self, found: Comparison, chosen: Sequence[Case], as_json: bool) -> None:
         require_answers(found, chosen)
-        people = People.of(chosen, rules)
+        people = People.of(chosen, found.rules)
         told = with_ceiling(found, people) if as_json else None
-        tables = [*comparison_tables.tables(found), *comparison_tables.people(people, rules)]
-        reports.show(self, told, f"{found.judge} compared with people: {scope}.", tables)
+        tables = [*comparison_tables.tables(found), *comparison_tables.people(people, found.rules)]
+        reports.show(self, told, f"{found.judge} compared with people: {found.scope}.", tables)
 
     def _all(self, chosen: Sequence[Case], scope: str, slug: str, rules: Rules, as_json: bool) -> None:
         judges = list_judges(chosen, benchmark=slug)
@@ -85,6 +96,16 @@ class Command(BaseCommand):
         reports.show(
             self, found.as_json() if as_json else None, f"Judges compared with people: {scope}.", tables_of(found)
         )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise ArgumentTypeError(f"{text} is not a number from 0 to 1.")
+    return value
 
 
 def tables_of(found: Judges) -> Iterator[Table]:
