@@ -88,8 +88,10 @@ def pairs_under(cases: Sequence[Case], rule: Label2, most: int | None = None) ->
     for at in order[:most]:
         first, second, cells = pairs[at]
         test, difference = tests[at], paired_difference(*cells)
-        where = names[first], names[second], rule, sum(cells)
-        found.append(AgentPair(*where, *cells, difference, test.p, test.exact, corrected[at], len(pairs)))
+        pair = names[first], names[second]
+        both, first_only, second_only, neither = cells
+        counts = sum(cells), both, first_only, second_only, neither
+        found.append(AgentPair(*pair, rule, *counts, difference, test.p, test.exact, corrected[at], len(pairs)))
     return found
 
 

@@ -52,6 +52,8 @@ def test_people_decide_each_attempt_and_all_together() -> None:
     assert [each.value for each in found.success.each] == [0.5, 0.5]  # label 2 is no success
     assert (found.success.mean.value, found.success.deviation.value) == (0.5, 0.0)
     assert (found.pass_at_k.hits, found.pass_at_k.n) == (3, 4)  # tasks 0, 2 and 3
+    assert (found.pass_hat_k.hits, found.pass_hat_k.n) == (1, 4)  # task 3
+    assert [(of.k, of.pass_at_k.value, of.pass_hat_k.value) for of in found.by_k] == [(1, 0.5, 0.5), (2, 0.75, 0.25)]
     assert (found.mean_score.mean.value, found.mean_score.mean.undefined) == (None, "no scores")
 
 

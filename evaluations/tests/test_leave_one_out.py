@@ -191,7 +191,7 @@ def test_page_shows_both_ceilings_the_errors_and_the_test(benchmark: Benchmark, 
 def test_api_and_command_give_the_same_figures_and_keep_the_old_ones(
     benchmark: Benchmark, mira: Person, gold: Trajectory, capsys: Any
 ) -> None:
-    address = "/benchmarks/reviewed/comparison/?judge=strict&epsilon=0.3"
+    address = "/benchmarks/reviewed/comparison?judge=strict&epsilon=0.3"
     answer = api(mira, address)
     assert answer.status_code == 200
     call_command("compare", "--benchmark", "reviewed", "--judge", "strict", "--epsilon", "0.3", "--json")
@@ -202,7 +202,7 @@ def test_api_and_command_give_the_same_figures_and_keep_the_old_ones(
     assert (found["epsilon"], found["level"], found["passed"], found["missing"]) == (0.3, 0.05, True, "")
     assert [each["judge"]["n"] for each in found["annotators"]] == [40] * 3
     assert printed["human_error"][0]["annotator"] == "people"
-    assert api(mira, "/benchmarks/reviewed/comparison/?judge=strict&epsilon=1.5").status_code == 400
+    assert api(mira, "/benchmarks/reviewed/comparison?judge=strict&epsilon=1.5").status_code == 400
 
 
 def test_epsilon_outside_its_range_is_refused(benchmark: Benchmark) -> None:
@@ -234,7 +234,7 @@ def test_people_who_label_never_see_the_test(frozen: Submission, people: dict[st
             answer = get(people[who], address, **query)
             assert answer.status_code in (403, 404)
             assert b"replace an annotator" not in answer.content
-    assert api(people[who], f"/submissions/{frozen.pk}/comparison/?judge=elsewhere").status_code in (403, 404)
+    assert api(people[who], f"/submissions/{frozen.pk}/comparison?judge=elsewhere").status_code in (403, 404)
 
 
 def test_errors_of_people_are_part_of_the_agreement_and_of_no_bundle(gold: Trajectory) -> None:

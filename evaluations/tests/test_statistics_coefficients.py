@@ -14,8 +14,10 @@ from evaluations.statistics import (
     gwet_ac1,
     krippendorff_alpha,
     raw_agreement,
+    specific_agreement,
+    with_interval,
 )
-from evaluations.tests.counted import label_alpha, tally_of_table
+from evaluations.tests.counted import confusion_of, label_alpha, tally_of_table
 
 ALL = (raw_agreement, krippendorff_alpha, fleiss_kappa, gwet_ac1)
 THREE_ITEMS = [(1, 1, 1), (0, 0, 1), (0, 0, 0)]
@@ -141,3 +143,47 @@ def test_a_measure_has_a_value_or_a_reason():
         "undefined": "no cases",
     }
     assert Measure(0.5, 4, hits=2).as_json() == {"value": 0.5, "low": None, "high": None, "n": 4, "hits": 2}
+
+
+# --- specific agreement ----------------------------------------------------------------------------------------------
+
+
+def test_specific_agreement_of_two_raters_is_that_of_the_table() -> None:
+    """a = 4 both success, b + c = 3 differ, d = 3 neither: 2a / (2a + b + c) = 8/11, 2d / (2d + b + c) = 6/9."""
+    tally = Tally.of_labels([(1, 1)] * 4 + [(1, 0), (0, 1), (1, 2)] + [(0, 0), (2, 0), (2, 2)])
+    assert specific_agreement(1)(tally).value == pytest.approx(8 / 11)
+    assert specific_agreement(1, others=True)(tally).value == pytest.approx(6 / 9)
+
+
+def test_specific_agreement_of_many_raters_counts_pairs_that_hold_the_label() -> None:
+    # Successes: 3 of 3, 1 of 3, 0 of 3. Pairs (ordered) that hold one: 6 + 2; of these both: 6.
+    assert specific_agreement(1)(Tally.of_labels(THREE_ITEMS)).value == pytest.approx(6 / 8)
+    assert specific_agreement(1, others=True)(Tally.of_labels(THREE_ITEMS)).value == pytest.approx((2 + 6) / (4 + 6))
+
+
+def test_specific_agreement_without_the_label_has_a_reason() -> None:
+    found = specific_agreement(1)(Tally.of_labels([(0, 0), (2, 0), (1,)]))
+    assert (found.value, found.n, found.undefined) == (None, 2, "no label that can be compared is of this kind")
+    assert specific_agreement(1)(Tally.of_labels([(1,)])).undefined == "fewer than two labels on every item"
+
+
+def test_specific_agreement_has_an_interval() -> None:
+    found = with_interval(Tally.of_labels([(1, 1)] * 30 + [(1, 0)] * 20 + [(0, 0)] * 30), specific_agreement(1))
+    assert found.value == pytest.approx(60 / 80)
+    assert found.low < 0.75 < found.high
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_specific_agreement_of_judge_and_people_is_that_of_two_raters(seed: int) -> None:
+    truth, said = np.random.default_rng(seed).integers(0, 2, (2, 40)).astype(bool)
+    found, tally = confusion_of(truth, said), Tally.of_labels(zip(truth.astype(int), said.astype(int), strict=True))
+    assert found.positive_agreement.value == found.f1.value == pytest.approx(specific_agreement(1)(tally).value)
+    assert found.negative_agreement.value == pytest.approx(specific_agreement(0)(tally).value)
+    assert found.negative_agreement.low < found.negative_agreement.value < found.negative_agreement.high
+
+
+def test_negative_agreement_has_a_reason_where_everything_is_a_success() -> None:
+    found = confusion_of([True] * 3, [True] * 3)
+    assert found.negative_agreement.undefined == "every case is a success, and was judged one"
+    assert found.positive_agreement.value == 1.0
+    assert confusion_of([], []).negative_agreement.undefined == "no cases"
