@@ -343,8 +343,8 @@ def versus(found: Sequence[Versus]) -> Table:
         Column("Neither", "count", of="neither"),
         Column("Difference", "points", "Agreement of the first minus that of the second.", "difference"),
         Column("p", "number", "Probability of so uneven a split by chance, if both judges are equally good.", "p"),
-        Column("Test", of=_test),
         Column("Holm p", "number", "Corrected for the number of pairs of judges.", "p_holm"),
+        Column("Test", of=_test),
         Column("Agree with each other", "rate", of="same"),
     ]
     note = (

@@ -429,7 +429,8 @@ def test_the_json_says_in_words_what_is_undefined() -> None:
     told = of(case(1, 1, 1), case(1)).as_json()
     assert told["alpha"]["value"] is None
     assert told["undefined"]["alpha"] == told["alpha"]["undefined"] == "all labels are the same"
-    assert set(told["undefined"]) == {"alpha", "fleiss_kappa", "per_label.0", "per_label.1", "per_label.2"}
+    per_label = {"per_label.0", "per_label.1", "per_label.2"}
+    assert set(told["undefined"]) == {"alpha", "fleiss_kappa", "specific_agreement.negative"} | per_label
     assert of(case()).as_json()["raw_agreement"] is None
 
 

@@ -212,7 +212,7 @@ def test_p_value_of_two_judges_does_not_fall_with_agents_that_are_alike(db: Any)
         (False, True, None),
         (True, True, None),
     ]
-    assert [row[10:12] for row in comparison_tables.versus(list(found.values())).rows] == [
+    assert [row[11:13] for row in comparison_tables.versus(list(found.values())).rows] == [
         ["exact", found[1].same],
         ["tasks swapped, exact", found[5].same],
     ]

@@ -121,7 +121,7 @@ def test_the_agreement_is_that_of_the_command_without_groups_hints_and_opinions(
     submission = Submission.objects.get(benchmark=reviewed(1, 10))
     told = agreement(of_submission(submission), "").as_json()
     found = figures.agreement(submission)
-    assert set(told) - set(found) == {"scope", "groups", "informed"}
+    assert set(told) - set(found) == {"scope", "groups", "informed", "human_error", "specific_agreement"}
     assert set(told["annotators"][0]) - set(found["annotators"][0]) == {"competence", "trust"}
     assert all(found[key] == told[key] for key in found if key != "annotators")
 
