@@ -99,7 +99,7 @@ def alternative_annotator_test(
     found = [_against(name, duels[name], p_of.get(name), corrected.get(name), level) for name in names]
     missing = _missing(len(names), len(tested))
     if missing:
-        none = Measure.missing(missing)
+        none = Measure.missing("too few annotators or tasks")
         return AlternativeTest(epsilon, level, found, none, none, None, missing)
     wins = sum(each.wins is True for each in found)
     rate = Measure(wins / len(tested), len(tested), wins)
