@@ -32,14 +32,15 @@ test-long:
 	@exec $(PY) -m tools.checks --long
 
 # Measures queries, times and memory, the desk in a browser and what it shows of known faults, coefficients over a
-# million labels, the pages of results, network traces, rows of Multimodal-Mind2Web, evidence bundles, judge runs against
-# a fake endpoint, uploads over a connection that breaks; prints tables.
+# million labels, how often intervals hold the rate, the pages of results, network traces, rows of Multimodal-Mind2Web,
+# evidence bundles, judge runs against a fake endpoint, uploads over a connection that breaks; prints tables.
 bench:
 	@config/install.sh test
 	@$(PY) manage.py bench
 	@$(PY) -m bench.desk
 	@$(PY) -m bench.challenge
 	@$(PY) -m bench.statistics
+	@$(PY) -m bench.coverage --small
 	@$(PY) -m bench.results
 	@$(PY) -m bench.pages
 	@$(PY) -m bench.har

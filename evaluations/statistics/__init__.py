@@ -5,6 +5,7 @@ A figure that cannot be computed is a `Measure` without a value but with the rea
 
 from evaluations.statistics.alternative import AlternativeTest, LabelledItem, alternative_annotator_test
 from evaluations.statistics.attempts import Spread, all_of_k, any_of_k, pass_at_k, score_spread, success_spread
+from evaluations.statistics.calibrated import Calibration, calibrated_rate
 from evaluations.statistics.classification import Confusion
 from evaluations.statistics.coefficients import (
     Coefficient,
@@ -27,6 +28,7 @@ from evaluations.statistics.comparing import (
 from evaluations.statistics.competence import Competence, dawid_skene, mace
 from evaluations.statistics.correcting import benjamini_yekutieli, holm
 from evaluations.statistics.correlation import pearson, spearman
+from evaluations.statistics.estimates import Case, Estimates, difference, estimate, estimate_groups
 from evaluations.statistics.intervals import (
     Sample,
     bootstrap,
@@ -38,5 +40,21 @@ from evaluations.statistics.intervals import (
     with_interval,
 )
 from evaluations.statistics.measure import Measure
+from evaluations.statistics.planning import (
+    AcceptancePlan,
+    LabelPlan,
+    PowerPlan,
+    StratumPlan,
+    allocate,
+    plan_acceptance,
+    plan_budget,
+    plan_checks,
+    plan_half_width,
+    plan_power,
+    rates_of_judge,
+)
+from evaluations.statistics.prediction import ScoredSample, predicted_rate
 from evaluations.statistics.scoring import brier_score, roc_auc
+from evaluations.statistics.sequential import confidence_sequence
+from evaluations.statistics.stratified import Estimand, stratified_rate, weighted_rate
 from evaluations.statistics.tally import Tally, clusters_of

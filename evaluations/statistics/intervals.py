@@ -40,17 +40,17 @@ def wilson(hits: int, n: int, clusters: ArrayLike | None = None) -> Measure:
         raise ValueError(f"{hits} of {n} is no rate.")
     if n == 0:
         return Measure(None, 0, hits=0, undefined=NO_CASES)
-    found = Measure(hits / n, n, hits, *_wilson(hits, n))
+    found = Measure(hits / n, n, hits, *wilson_ends(hits, n))
     if (tasks := repeated(clusters, (hits, n - hits))) is None:
         return found
     tasks = tasks[tasks.any(axis=1)]
     if hits in (0, n):
-        low, high = _wilson(len(tasks) if hits else 0, len(tasks))
+        low, high = wilson_ends(len(tasks) if hits else 0, len(tasks))
         return replace(found, low=low, high=high)
     return by_cluster(found, tasks, _rates)
 
 
-def _wilson(hits: int, n: int) -> tuple[float, float]:
+def wilson_ends(hits: float, n: float) -> tuple[float, float]:
     middle, spread = hits + Z * Z / 2, Z * sqrt(hits * (n - hits) / n + Z * Z / 4)
     low = (middle - spread) / (n + Z * Z) if hits else 0.0
     return low, (middle + spread) / (n + Z * Z) if hits < n else 1.0
@@ -291,17 +291,15 @@ def hits_left(samples: Sequence[Sample]) -> Measure:
     if not samples:
         raise ValueError("There is no sample.")
     value = sum(sample.left * sample.hits / sample.checked for sample in samples)
-    lowest = _sum_distribution([_beta_binomial(each.left, each.hits, each.checked - each.hits + 1) for each in samples])
-    highest = _sum_distribution(
-        [_beta_binomial(each.left, each.hits + 1, each.checked - each.hits) for each in samples]
-    )
+    lowest = sum_distribution([beta_binomial(each.left, each.hits, each.checked - each.hits + 1) for each in samples])
+    highest = sum_distribution([beta_binomial(each.left, each.hits + 1, each.checked - each.hits) for each in samples])
     low = int(np.argmax(np.cumsum(lowest) > TAIL))
     high = len(highest) - 1 - int(np.argmax(np.cumsum(highest[::-1]) > TAIL))
     checked = sum(sample.checked for sample in samples)
     return Measure(value, checked, low=float(min(low, value)), high=float(max(high, value)))
 
 
-def _beta_binomial(trials: int, a: int, b: int) -> Floats:
+def beta_binomial(trials: int, a: float, b: float) -> Floats:
     """Return (trials + 1,) probabilities; all at 0 for a = 0, and all at ``trials`` for b = 0."""
     if not a or not b:
         certain = np.zeros(trials + 1)
@@ -315,7 +313,7 @@ def _beta_binomial(trials: int, a: int, b: int) -> Floats:
     return result
 
 
-def _sum_distribution(distributions: Sequence[Floats]) -> Floats:
+def sum_distribution(distributions: Sequence[Floats]) -> Floats:
     """Return the probabilities of the sum of independent counts, (1 + their largest sum,), by Fourier transform.
 
     Adds in halves, because an audited bundle may have a draw for each trajectory.
@@ -323,7 +321,7 @@ def _sum_distribution(distributions: Sequence[Floats]) -> Floats:
     if len(distributions) == 1:
         return distributions[0]
     half = len(distributions) // 2
-    first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
+    first, second = sum_distribution(distributions[:half]), sum_distribution(distributions[half:])
     size = len(first) + len(second) - 1
     result: Floats = np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size)
     return result
