@@ -18,7 +18,7 @@ from annotation.formats.documents import FormatError
 from annotation.formats.labels_csv import read_labels
 from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
-from annotation.models import Agent, Assignment, Benchmark, ImportedLabel, KeyPoint, Person, Task
+from annotation.models import Agent, Assignment, Benchmark, ImportedLabel, KeyPoint, Person, PlannedItem, Task
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
 from annotation.workflow.archiving import lock_benchmark
 from annotation.workflow.guards import TRY_LATER, Conflict
@@ -246,12 +246,16 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
         (label.task.external_id, label.agent_id, label.annotator): label
         for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
     }
+    left_out = PlannedItem.objects.filter(plan__submission__benchmark=benchmark, position=None)
+    undrawn = set(left_out.values_list("trajectory__task__external_id", "plan__submission__agent"))
     hints = _find_unknown(records, tasks)
     fresh: list[ImportedLabel] = []
     for record in records:
         task, agent = tasks.get(record.task_id), agents[record.agent]
         earlier = known.get((record.task_id, agent.pk, record.annotator))
         problem = _label_problem(record, task, earlier, hints)
+        if problem is None and earlier is None and (record.task_id, agent.pk) in undrawn:
+            problem = _refuse_undrawn(record)
         if problem:
             report.reject(record.task_id, problem)
             continue
@@ -262,6 +266,11 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
     ImportedLabel.objects.bulk_create(fresh, batch_size=500)
     report.accepted = list(dict.fromkeys(report.accepted))
     report.rows = len(records)
+
+
+def _refuse_undrawn(record: ImportedLabelRecord) -> Problem:
+    says = f"line {record.row}: the sample plan of {record.agent} did not draw {record.task_id}, so nobody labels it."
+    return Problem("not_drawn", says, f"line {record.row}")
 
 
 def _find_unknown(records: list[ImportedLabelRecord], tasks: dict[str, Task]) -> dict[str, str]:

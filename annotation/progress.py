@@ -37,15 +37,23 @@ WAITS_FOR = {
 
 
 def count_done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
-    """Count trajectories and submitted labels, by the submission's primary key."""
+    """Count trajectories, those to be labelled and submitted labels, by the submission's primary key."""
     submissions = list(submissions)
     counted = Trajectory.objects.filter(submission__in=submissions).order_by().values("submission")
     rows = counted.annotate(
         trajectories=Count("pk", distinct=True),
+        left_out=Count("pk", filter=Q(planned_item__isnull=False, planned_item__position=None), distinct=True),
         filled=Count("assignments", filter=Q(assignments__lease_expires_at__isnull=True)),
     )
-    found = {row["submission"]: {"trajectories": row["trajectories"], "labels": row["filled"]} for row in rows}
-    return {pk: found.get(pk, {"trajectories": 0, "labels": 0}) for pk in submissions}
+    found = {
+        row["submission"]: {
+            "trajectories": row["trajectories"],
+            "to_label": row["trajectories"] - row["left_out"],
+            "labels": row["filled"],
+        }
+        for row in rows
+    }
+    return {pk: found.get(pk, {"trajectories": 0, "to_label": 0, "labels": 0}) for pk in submissions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,14 @@ class Standing:
         return sum(count for state, count in self.states if state in FINAL)
 
     @property
+    def to_label(self) -> list[tuple[State, int]]:
+        """Return the states without the trajectories that a sample plan did not draw."""
+        return [each for each in self.states if each[0] is not State.NOT_DRAWN]
+
+    @property
     def is_ready(self) -> bool:
-        """Return whether every trajectory has a final verdict, and none is open for adjudication."""
-        return bool(self.states) and self.final == sum(count for _, count in self.states) and not self.opened
+        """Return whether every trajectory to be labelled has a final verdict, and none is open for adjudication."""
+        return bool(self.states) and self.final == sum(count for _, count in self.to_label) and not self.opened
 
     @property
     def blocks(self) -> list[tuple[str, int, str]]:

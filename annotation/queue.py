@@ -14,7 +14,8 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextChoices
 
 from annotation import clock
-from annotation.models import Adjudication, Assignment, Person, Release, Submission, Trajectory
+from annotation.models import Adjudication, Assignment, Person, Release, SamplePlan, Submission, Trajectory
+from annotation.models.plans import find_to_label
 from annotation.models.states import TO_ADJUDICATE, State, with_waiting
 from annotation.records import Verdict
 
@@ -29,15 +30,15 @@ MOST_CHOICES = 50  # no more people than this open trajectories at the same mome
 def find_candidates(person: Person, submission: Submission) -> QuerySet[Trajectory]:
     """Return the trajectories with an open slot that the person has not reserved, labelled or declined, best first.
 
-    Started trajectories come first (fewest open slots), then the order of the submission.
+    Started trajectories come first (fewest open slots), then the order of the plan, or else that of the submission.
+    Those that a plan did not draw have no open slot.
     """
     mine = Assignment.objects.filter(trajectory=OuterRef("pk"), annotator=person)
     given_back = Release.objects.filter(trajectory=OuterRef("pk"), annotator=person, lifted_at__isnull=True)
-    return (
-        Trajectory.objects.filter(submission=submission, open_slots__gt=0)
-        .filter(~Exists(mine), ~Exists(given_back))
-        .order_by("open_slots", "position")
-    )
+    free = Trajectory.objects.filter(submission=submission, open_slots__gt=0).filter(~Exists(mine), ~Exists(given_back))
+    if SamplePlan.objects.filter(submission=submission).exists():
+        return free.order_by("open_slots", "planned_item__position")
+    return free.order_by("open_slots", "position")  # by an index, which a join would prevent
 
 
 def lock_next(person: Person, submission: Submission) -> Trajectory | None:
@@ -82,9 +83,9 @@ def _find_reserved(person: Person, submission: Submission) -> QuerySet[Assignmen
 
 
 def count_own(person: Person, submission: Submission) -> tuple[int, int]:
-    """Count the trajectories that the person has submitted, and all of the submission; nothing about other people."""
+    """Count the trajectories that the person has submitted, and all to be labelled; nothing about other people."""
     done = Assignment.objects.filter(SUBMITTED, annotator=person, trajectory__submission=submission).count()
-    return done, submission.trajectories.count()
+    return done, find_to_label(submission.trajectories.all()).count()
 
 
 class Kind(TextChoices):

@@ -35,7 +35,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Facts of a submission: numbers of trajectories, of active people by role, and the practice of its annotators.
+    """Facts of a submission: numbers of trajectories to label, of active people, and the practice of its annotators.
 
     ``practices`` are by pseudonym; ``admitted`` counts the annotators who may label, as far as practice is concerned.
     """
@@ -130,7 +130,7 @@ class Path:
     def bar(self) -> list[tuple[State, int, int, int]]:
         """Return the segments of a bar of width `BAR`: state, count, left end and width."""
         segments, before, left = [], 0, 0
-        for state, count in self.standing.states:
+        for state, count in self.standing.to_label:
             before += count
             right = round(BAR * before / max(1, self.trajectories))
             segments.append((state, count, left, right - left))

@@ -115,14 +115,14 @@ def _to_maintain(person: Person, membership: Membership, start: str) -> Work:
         return Work(membership, lacking, reverse("people", args=[submission.pk]), "Add people", 1, urgency=1)
     done = progress.count_done([submission.pk])[submission.pk]
     standing = progress.count_states(submission, done["trajectories"])
-    if standing.final == done["trajectories"] and not standing.opened:
+    if standing.final == done["to_label"] and not standing.opened:
         return Work(membership, "every trajectory has a final verdict", start, "Review and freeze", 1, urgency=0)
     states = dict(standing.states)
     if states.get(State.AGREED) and not any(states.get(state) for state in (State.IN_REVIEW, *stages.BY_ADJUDICATORS)):
         note = _count_out(states[State.AGREED], "agreed and not drawn yet")
         return Work(membership, note, start, "Draw spot checks", 1, urgency=1)
-    labels = f"{done['labels']} of {done['trajectories'] * submission.required_labels} labels"
-    return Work(membership, f"{labels}, {standing.final} of {done['trajectories']} final", start)
+    labels = f"{done['labels']} of {done['to_label'] * submission.required_labels} labels"
+    return Work(membership, f"{labels}, {standing.final} of {done['to_label']} final", start)
 
 
 def _to_answer(membership: Membership, reports: int) -> Work | None:

@@ -25,6 +25,7 @@ from annotation.models import (
     Webhook,
     WebhookDelivery,
 )
+from annotation.models.plans import find_to_label
 from annotation.store_checks import find_last_finished
 from evaluations.models import Anchor, BundleUpload, Delivery
 from judges.models import JudgeRun, ModelCall
@@ -65,7 +66,7 @@ def count_trajectories() -> Counts:
     submitted = Assignment.objects.filter(trajectory=OuterRef("pk"), lease_expires_at=None).order_by()
     labels = Subquery(submitted.values("trajectory").annotate(n=Count("pk")).values("n"))
     complete = Q(labels__gte=F("submission__required_labels"))
-    rows = Trajectory.objects.filter(OPEN).order_by().annotate(labels=labels)
+    rows = find_to_label(Trajectory.objects.filter(OPEN)).order_by().annotate(labels=labels)
     rows = rows.annotate(group=_first_of({"labelled": complete}, "in review"))
     return _count(rows, ("in review", "labelled"))
 

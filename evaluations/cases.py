@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Max, QuerySet, TextField
+from django.db.models import BooleanField, Count, ExpressionWrapper, Max, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from annotation.models import (
@@ -144,6 +144,12 @@ class Case:
 
 
 def of_submission(submission: Submission) -> list[Case]:
+    """Return the trajectories that are to be labelled: those that the sample plan drew, or all without a plan."""
+    return [case for case in of_population(submission) if case.state is not State.NOT_DRAWN]
+
+
+def of_population(submission: Submission) -> list[Case]:
+    """Return all trajectories, also those that a sample plan did not draw."""
     return _load_reviewed([submission], name_submissions=False)
 
 
@@ -152,12 +158,15 @@ def of_benchmark(
 ) -> list[Case]:
     """Return the trajectories of these submissions, then imported labels of tasks and agents that have none of these.
 
+    Trajectories that a sample plan did not draw are left out, with any imported labels of them.
+
     Names of annotators include their submission, because A1 of one is not A1 of another.
     """
+    submissions = list(submissions)
     cases = _load_reviewed(list(submissions), name_submissions=True)
-    if imported:
-        cases += _imported(benchmark, {(case.task_id, case.agent) for case in cases}, rules)
-    return cases
+    covered = {(case.task_id, case.agent) for case in cases}
+    cases = [case for case in cases if case.state is not State.NOT_DRAWN]
+    return cases + _imported(benchmark, covered, rules) if imported else cases
 
 
 def of_imported(benchmark: Benchmark, rules: Rules = Rules.DEFAULT) -> list[Case]:
@@ -165,8 +174,12 @@ def of_imported(benchmark: Benchmark, rules: Rules = Rules.DEFAULT) -> list[Case
 
 
 def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
-    """Return the submissions of a benchmark that count in its figures: frozen, and not practice."""
-    return Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, practice=False)
+    """Return the submissions of a benchmark that count in its figures: frozen, and not practice.
+
+    Planned samples do not count: their cases have different probabilities, so a plain rate of them is biased.
+    """
+    frozen = Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, practice=False)
+    return frozen.filter(sample_plan__isnull=True)
 
 
 def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
@@ -230,13 +243,15 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
     of_task = ("task__external_id", "task__version", "task__level", "task__website")
     of_draw = ("spot_check__selected", "spot_check__draw__number", "known_answer__verdict")
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
-    found = trajectories.values_list(*columns, *of_task, *of_draw).iterator(chunk_size=AT_ONCE)
+    undrawn = Q(planned_item__isnull=False, planned_item__position=None)
+    left_out = ExpressionWrapper(undrawn, output_field=BooleanField())
+    found = trajectories.values_list(*columns, *of_task, *of_draw, left_out).iterator(chunk_size=AT_ONCE)
     share = _Shared()
     return [_reviewed_case(rows, share, row) for row in found]
 
 
 def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
-    pk, submission, required, agent, attempt, task_id, task_version, level, website, drawn, draw, known = row
+    pk, submission, required, agent, attempt, task_id, task_version, level, website, drawn, draw, known, left_out = row
     labels, decisions = rows.labels.get(pk, ()), rows.decisions.get(pk, [])
     last = decisions[-1] if decisions else None
     standing = _standing(rows, pk, required, drawn)
@@ -251,7 +266,7 @@ def _reviewed_case(rows: _Rows, share: _Shared, row: tuple[Any, ...]) -> Case:
         expected=required,
         trajectory=pk,
         submission=submission,
-        state=standing.state,
+        state=State.NOT_DRAWN if left_out else standing.state,
         adjudicated=None if last is None else _VERDICTS[last.verdict],
         adjudicated_blind=_VERDICTS[decisions[0].verdict] if decisions and decisions[0].blind else None,
         failure_type=_failure_type(final, labels) if last is None else share[last.failure_type],

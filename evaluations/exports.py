@@ -21,7 +21,8 @@ from typing import Any
 
 from annotation import screenshots, store_checks
 from annotation.formats.tasks import base_task_id
-from annotation.models import Submission, Task
+from annotation.models import SamplePlan, Submission, Task
+from annotation.models.plans import find_to_label
 from annotation.models.states import FINAL, State, with_state
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Problem
@@ -149,11 +150,20 @@ def missing_for_export(submission: Submission) -> list[Problem]:
     return problems
 
 
+def describe_sample(submission: Submission) -> list[Problem]:
+    """Return the statement that verdicts are of a planned sample, for files of verdicts; none without a plan."""
+    if not SamplePlan.objects.filter(submission=submission).exists():
+        return []
+    labelled, total = find_to_label(submission.trajectories.all()).count(), submission.trajectories.count()
+    says = f"Estimated from {labelled:,} of {total:,} labelled trajectories: the sample plan drew no others."
+    return [Problem("planned_sample", says)]
+
+
 def _unfinished(trajectory: Any, required: int) -> Problem | None:
     state, task_id = State(trajectory.state), trajectory.task__external_id
     if trajectory.adjudicating:
         return Problem("adjudication_open", f"{task_id}: an adjudicator has opened it and not decided.", task_id)
-    if state in FINAL:
+    if state in (*FINAL, State.NOT_DRAWN):
         return None
     code, says = NOT_FINAL[state]
     return Problem(code, f"{task_id}: {says.format(t=trajectory, required=required)}.", task_id)
@@ -191,6 +201,8 @@ def prepare(
         warnings = store_checks.check_submission(submission)
     if missing and not partial:
         raise ExportRefused(missing)
+    if export_format is not ExportFormat.TRAJECTORIES_V2:
+        missing += describe_sample(submission)
     return Export(submission, export_format, tuple(missing), tuple(warnings))
 
 

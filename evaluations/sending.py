@@ -65,7 +65,8 @@ def find_missing(submission: Submission, *, converted: bool) -> list[Problem]:
     """
     unconvertible = [] if converted else exports_v2.summarise(submission)[0].first
     damaged = store_checks.find_known_damage(submission)
-    return [*exports.missing_for_export(submission), *unconvertible, *damaged]
+    never = exports.describe_sample(submission)  # a leaderboard ranks by the verdicts on all tasks
+    return [*never, *exports.missing_for_export(submission), *unconvertible, *damaged]
 
 
 def request(

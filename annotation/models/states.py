@@ -22,6 +22,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
+from annotation.models.plans import is_left_out
 from annotation.models.reviews import Adjudication, Flag, Label, Reopening, SpotCheck
 from annotation.models.trajectories import Trajectory
 from annotation.records import Verdict
@@ -38,6 +39,7 @@ class State(StrEnum):
     SPOT_CHECK = "spot check"  # unanimous, and drawn
     UNANIMOUS = "unanimous"  # final: unanimous, and not drawn
     AGREED = "agreed"  # unanimous, waiting for the draw
+    NOT_DRAWN = "not drawn"  # a sample plan left it out, so nobody labels it; last, because snapshots store the order
 
 
 FINAL = (State.ADJUDICATED, State.UNANIMOUS)
@@ -96,6 +98,8 @@ def with_waiting(trajectories: QuerySet[Trajectory]) -> QuerySet[Any]:
 
 def _state() -> Case:
     return Case(
+        # Only a trajectory without an open slot needs the second query.
+        When(Q(open_slots=0, label_count=0) & Q(is_left_out()), then=Value(State.NOT_DRAWN.value)),
         When(label_count__lt=F("submission__required_labels"), then=Value(State.IN_REVIEW.value)),
         When(asked_for__gt=F("answered"), then=Value(State.REOPENED.value)),
         When(decided__isnull=False, then=Value(State.ADJUDICATED.value)),

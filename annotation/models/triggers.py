@@ -17,6 +17,8 @@ APPEND_ONLY = {
     "annotation_adjudicationfinding": "",
     "annotation_spotcheckdraw": "",
     "annotation_spotcheck": "",
+    "annotation_sampleplan": "",
+    "annotation_planneditem": "",
     "annotation_flag": "",
     "annotation_reopening": "",
     "annotation_redaction": "",

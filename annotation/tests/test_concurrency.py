@@ -19,6 +19,7 @@ from annotation.models import (
     Flag,
     Label,
     Membership,
+    SamplePlan,
     Screenshot,
     SpotCheckDraw,
     Submission,
@@ -28,6 +29,7 @@ from annotation.models.events import first_broken
 from annotation.tests import testing
 from annotation.workflow import Conflict
 from annotation.workflow.guards import lock_submission
+from annotation.workflow.sampling import PLANNED_ALREADY
 from config.tests.waiting import wait_until
 from conftest import examples
 
@@ -327,3 +329,39 @@ def test_choosing_a_practice_set_and_archiving_its_benchmark_lock_submissions_in
     archived, configured = at_once(2, act)
     assert archived is None, archived
     assert isinstance(configured, Conflict), configured
+
+
+def test_two_sample_plans_at_once_are_one_plan():
+    submission = testing.bare_submission(10)
+    people = testing.cast(submission)
+    terms = [testing.plan_terms(submission, labels={"easy": number, "hard": 2}) for number in (2, 3, 4, 5)]
+
+    answers = at_once(4, lambda number: workflow.make_plan(people["mira"], submission, terms[number]))
+
+    [plan] = [answer for answer in answers if isinstance(answer, SamplePlan)]
+    assert [str(answer) for answer in answers if not isinstance(answer, SamplePlan)] == [PLANNED_ALREADY] * 3
+    assert submission.events.filter(kind="sample_planned").count() == 1
+    assert plan.items.exclude(position=None).count() == sum(plan.labels.values())
+    assert first_broken(submission.events.order_by("sequence")) is None
+
+
+def test_plan_and_first_claims_at_once_never_reserve_what_was_not_drawn():
+    for _ in range(3):
+        submission = testing.bare_submission(10, agent=f"agent {random.random()}")
+        people = testing.cast(submission)
+        terms = testing.plan_terms(submission)
+
+        def act(number, submission=submission, people=people, terms=terms):
+            if number == 0:
+                return workflow.make_plan(people["mira"], submission, terms)
+            return workflow.claim(people[("alice", "bob", "chen")[number - 1]], submission)
+
+        answers = at_once(4, act)
+
+        assert not [answer for answer in answers[1:] if not isinstance(answer, Assignment)]
+        reserved = Assignment.objects.filter(trajectory__submission=submission)
+        if isinstance(answers[0], SamplePlan):
+            assert not reserved.filter(trajectory__planned_item__position=None).exists()
+        else:
+            assert "already reserved" in str(answers[0])
+            assert not SamplePlan.objects.filter(submission=submission).exists()

@@ -302,3 +302,18 @@ def bare_submission(trajectories: int, steps: int = 1, agent: str = "Bare Agent"
         batch_size=1000,
     )
     return made
+
+
+def plan_terms(submission: Submission, **changes: Any) -> workflow.PlanTerms:
+    """Terms of a plan: of every second trajectory in the stratum "easy", and of the others, two are to be drawn. The
+    judge calls those of "easy" a success, except the first one, which it has not scored."""
+    tasks = list(submission.trajectories.order_by("position").values_list("task__external_id", flat=True))
+    base: dict[str, Any] = {
+        "goal": {"half_width": 0.1},
+        "judge": {"name": "judge", "fingerprint": "f" * 12, "run": 1},
+        "strata": {task_id: ("easy", "hard")[n % 2] for n, task_id in enumerate(tasks)},
+        "judged": {task_id: None if n == 0 else 1 - n % 2 for n, task_id in enumerate(tasks)},
+        "labels": {"easy": 2, "hard": 2},
+        "estimand": "runs",
+    }
+    return workflow.PlanTerms(**(base | changes))

@@ -31,7 +31,7 @@ def submissions(request: Request) -> HttpResponse:
     shown = paginate(request, rows, 50)
     done = progress.count_done([row.pk for row in shown])
     for row in shown:
-        row.progress = done[row.pk] | {"needed": done[row.pk]["trajectories"] * row.required_labels}
+        row.progress = done[row.pk] | {"needed": done[row.pk]["to_label"] * row.required_labels}
     context = {"rows": shown, "may_upload": access.may_create_submissions(request.user)} | archived
     return render(request, "annotation/submissions.html", context)
 

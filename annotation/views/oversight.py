@@ -40,7 +40,7 @@ def submission(request: Request, pk: int) -> HttpResponse:
     names = {member.person_id: member.pseudonym for member in members}
     context = _progress(found)
     done, standing = context["progress"], context["standing"]
-    path = stages.load_path(found, done["trajectories"], standing, members)
+    path = stages.load_path(found, done["to_label"], standing, members)
     context |= {
         "path": path,
         "stuck": stages.find_stuck(found, members) if path.current is Stage.LABELS else [],
@@ -85,7 +85,7 @@ def _progress(found: Submission) -> dict[str, Any]:
     first = found.events.filter(sequence=0).values("hash")
     return {
         "submission": found,
-        "progress": done | {"needed": done["trajectories"] * found.required_labels},
+        "progress": done | {"needed": done["to_label"] * found.required_labels},
         "standing": progress.count_states(found, done["trajectories"]),
         "draws": progress.load_draws(found),
         "head": found.events.annotate(chain=Subquery(first)).order_by("-sequence").first(),
@@ -129,11 +129,12 @@ def _with_slots(found: Submission, rows: Any, members: list[Membership]) -> list
 def _matrix_row(found: Submission, row: Any, versions: TaskVersions) -> dict[str, Any]:
     outdated = {problem.code for problem in versions.find_outdated(row.task)}
     verdict = final_verdict(row) if found.frozen_at is not None else None
+    empty = ("", "") if row.state == State.NOT_DRAWN else ("open", "")
     return {
         "trajectory": row,
         "outdated": bool(outdated),
         "warnings": [warning for warning in row.warnings if warning["code"] not in outdated],
-        "cells": [row.slots.get(slot, ("open", "")) for slot in range(1, found.required_labels + 1)],
+        "cells": [row.slots.get(slot, empty) for slot in range(1, found.required_labels + 1)],
         "verdict": VERDICT_NAMES[Verdict(verdict)] if verdict is not None else "",
     }
 

@@ -42,6 +42,7 @@ from annotation.workflow.guards import (
     lock_submission,
     lock_trajectory,
     record_for,
+    refuse_left_out,
     require_complete,
     require_member,
     require_reason,
@@ -109,6 +110,7 @@ def claim_this(person: Person, trajectory: Trajectory) -> Assignment:
         with lock_trajectory(trajectory) as (row, submission):
             require_unfrozen(submission)
             require_admitted(person, submission)
+            refuse_left_out(row)
             given_back = row.releases.filter(annotator=person, lifted_at__isnull=True).exists()
             if row.open_slots == 0 or given_back or row.assignments.filter(annotator=person).exists():
                 raise Conflict("This trajectory has no free slot for you.")
@@ -335,6 +337,7 @@ def _flag(member: Membership, trajectory: Trajectory, note: str) -> Flag:
 
 def resume(member: Membership, trajectory: Trajectory) -> Assignment:
     """Reserve a free slot for a person whose lease expired during their work; raise Conflict if there is none."""
+    refuse_left_out(trajectory)
     require_admitted(member.person, trajectory.submission)
     mine = {"trajectory": trajectory}
     began = (

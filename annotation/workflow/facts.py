@@ -16,11 +16,13 @@ from annotation.models import (
     InformedRevision,
     KeyPoint,
     Label,
+    SamplePlan,
     SpotCheckDraw,
     Task,
 )
 from annotation.models.events import instant
 
+_TERMS = ("goal", "judge", "labels", "estimand", "rule")
 _MEASURES = ("active_seconds", "steps_seen")
 
 
@@ -102,6 +104,18 @@ def draw_facts(draw: SpotCheckDraw) -> dict[str, Any]:
         "population": draw.population,
         "drawn": draw.drawn,
     }
+
+
+def plan_facts(plan: SamplePlan) -> dict[str, Any]:
+    """Return a plan with its items, sorted by task: task, stratum, judge's verdict, probability and position."""
+    columns = ("trajectory__task__external_id", "stratum", "judged", "probability", "position")
+    facts = {name: getattr(plan, name) for name in (*_TERMS, "secret", "seed")}
+    return facts | {"items": sorted(map(list, plan.items.values_list(*columns)))}
+
+
+def plan_terms(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of `plan_facts` that was chosen; seed, probabilities and positions follow from it."""
+    return {name: facts[name] for name in _TERMS} | {"items": [item[:3] for item in facts["items"]]}
 
 
 def catalogue_facts(benchmark: Benchmark, until: datetime) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from annotation.models import (
     Label,
     Membership,
     Person,
+    PlannedItem,
     Submission,
     Trajectory,
 )
@@ -54,6 +55,7 @@ def extend_lease(person: Person, trajectory: Trajectory) -> datetime | None:
 
 TRY_LATER = "Try again in half a minute."
 ARCHIVED = "archived"  # `Conflict.code`
+NOT_DRAWN = "not_drawn"  # `Conflict.code`
 LABEL_SUBMITTED = "label_submitted"  # `Conflict.code`: the person already has a label, maybe from another window
 
 
@@ -149,6 +151,12 @@ def require_unfrozen(submission: Submission) -> None:
     require_writable(submission)
     if submission.frozen_at is not None:
         raise Conflict("The submission is frozen. Ask its maintainer to undo the freeze.")
+
+
+def refuse_left_out(trajectory: Trajectory) -> None:
+    """Raise Conflict for a trajectory that the sample plan did not draw: the database gives nobody a slot of it."""
+    if trajectory.open_slots == 0 and PlannedItem.objects.filter(trajectory=trajectory, position=None).exists():
+        raise Conflict("The sample plan did not draw this trajectory, so nobody labels it.", NOT_DRAWN)
 
 
 LONGEST_NOTE = 2000  # characters of a reason or note, which the chain stores permanently

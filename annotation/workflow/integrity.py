@@ -16,12 +16,20 @@ from annotation.models import (
     InformedRevision,
     Label,
     Reopening,
+    SamplePlan,
     SpotCheckDraw,
     Submission,
 )
 from annotation.models.events import digest, first_broken
 from annotation.records import Problem
-from annotation.workflow.facts import adjudication_facts, draw_facts, informed_facts, label_facts, shown_facts
+from annotation.workflow.facts import (
+    adjudication_facts,
+    draw_facts,
+    informed_facts,
+    label_facts,
+    plan_facts,
+    shown_facts,
+)
 
 AT_ONCE = 2000  # rows whose findings are read in one query: databases limit the parameters
 OF_A_SLOT = ("label_submitted", "judgments_shown", "informed_decided")
@@ -73,6 +81,9 @@ def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
             for row in adjudications.prefetch_related("findings").iterator(AT_ONCE)
         },
         "draw": {digest(draw_facts(row)): f"Spot-check {row}" for row in draws},
+        "plan": {
+            digest(plan_facts(row)): "The sample plan" for row in SamplePlan.objects.filter(submission=submission)
+        },
         "shown": {digest(shown_facts(row)): f"The disclosure for the {row}" for row in informed},
         "informed": {digest(informed_facts(row)): f"The {row}" for row in informed if row.decided_at is not None},
     }

@@ -17,10 +17,12 @@ from annotation.models import (
     PracticeAnswer,
     Release,
     Reopening,
+    SamplePlan,
     Submission,
     Trajectory,
 )
 from annotation.models.events import digest
+from annotation.models.plans import find_to_label
 from annotation.models.states import FINAL, final_verdict, state_of, with_state
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Problem
@@ -63,14 +65,14 @@ def reopen(person: Person, trajectory: Trajectory, reason: str) -> Reopening:
 
 
 def freeze(person: Person, submission: Submission) -> Submission:
-    """Close a submission if all its trajectories have a final verdict; from then on nothing in it changes."""
+    """Close a submission if all its trajectories to label have a final verdict; from then on nothing in it changes."""
     with transaction.atomic():
         # Without this lock, a task or key point could be committed after the freeze with a time before it.
         Benchmark.objects.select_for_update(no_key=True).get(pk=submission.benchmark_id)
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
-        trajectories = list(with_state(submission.trajectories.select_related("task")))
+        trajectories = list(find_to_label(with_state(submission.trajectories.select_related("task"))))
         if Assignment.objects.filter(trajectory__submission=submission, submit_at__isnull=False).exists():
             raise Conflict(f"A label was just submitted, and can still be undone. {TRY_LATER}")
         if not trajectories:
@@ -274,6 +276,8 @@ def find_fixed_settings(submission: Submission) -> dict[str, str]:
     elif PracticeAnswer.objects.filter(trajectory__submission=submission).exists():
         # These people have seen the right answers, so their labels would not be independent.
         reasons["practice"] = "A person has already practised on it."
+    if SamplePlan.objects.filter(submission=submission).exists():
+        reasons["practice"] = "A sample of it is planned."
     if submission.spot_check_draws.exists():
         reasons["spot_check_rate"] = "Spot checks have already been drawn."
     return reasons
@@ -326,7 +330,7 @@ def _write(submission: Submission, changed: dict[str, Any]) -> None:
     submission.save(update_fields=list(changed))
     if "required_labels" in changed:
         # No slot is reserved or filled: see `find_fixed_settings`.
-        submission.trajectories.update(open_slots=changed["required_labels"])
+        find_to_label(submission.trajectories.all()).update(open_slots=changed["required_labels"])
 
 
 def _describe(value: Any) -> Any:

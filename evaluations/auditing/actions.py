@@ -14,6 +14,7 @@ from django.db.models import Max
 from annotation import access, blinding, clock, redactions
 from annotation.models import Attachment, Membership, Redaction, Step, Submission, Trajectory
 from annotation.models.events import append, digest
+from annotation.models.plans import find_to_label
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import ImportReport, Problem
 from annotation.workflow import Conflict, Incomplete, join_as_maintainer
@@ -103,7 +104,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submi
     with transaction.atomic():
         audited = audit.submission = lock_submission(audit.submission_id)  # the loaded row may predate the lock
         _require_permission(person, audited)
-        tasks = sorted(audited.trajectories.values_list("task__external_id", flat=True))
+        tasks = sorted(find_to_label(audited.trajectories.all()).values_list("task__external_id", flat=True))
         chosen_seed, nonce = (seed or "").strip(), ""
         _validate(audit, size, len(tasks), chosen_seed)
         if not chosen_seed:

@@ -11,13 +11,16 @@ from annotation.models import (
     Flag,
     Membership,
     Person,
+    PlannedItem,
     Redaction,
     Release,
     Reopening,
     Report,
+    SamplePlan,
     SpotCheck,
     SpotCheckDraw,
 )
+from annotation.models.plans import LONGEST_STRATUM
 from evaluations.auditing.import_context import BATCH, ImportContext, parse_time
 from evaluations.evidence import decisions
 from evaluations.models import Anchor
@@ -58,6 +61,8 @@ def write_history(context: ImportContext, bundle: Bundle) -> None:
     _write(context, Redaction, bundle.redactions, ("original", "revision"))
     _write(context, Anchor, bundle.anchors, ("method", "sequence"))
     _write_draws(context, bundle.draws)
+    if bundle.sample_plan is not None:
+        _write_plan(context, bundle.sample_plan, bundle.sample_items or [])
 
 
 def write_events(context: ImportContext, lines: list[Document]) -> None:
@@ -126,6 +131,31 @@ def _build_row(context: ImportContext, model: Any, line: Document) -> Any:
         else:
             values[name] = "" if stated is None else stated
     return model(**values)
+
+
+def _write_plan(context: ImportContext, stated: Document, lines: list[Document]) -> None:
+    """Create the plan of a sample, so that trajectories that it did not draw are shown as such."""
+    facts = {name: value for name, value in stated.items() if name not in ("planned_by", "planned_at")}
+    missing = None if stated["planned_by"] in context.people else "it is by a person who is not in people.json"
+    unknown = None if stated["estimand"] in SamplePlan.Estimand.values else "its estimand is not known here"
+    if not context.rejections.accept("sample plan", missing or unknown):
+        return
+    by, at = context.people[stated["planned_by"]], parse_time(stated["planned_at"])
+    plan = SamplePlan.objects.create(submission=context.submission, planned_by=by, planned_at=at, **facts)
+    items: dict[str, PlannedItem] = {}
+    places: set[int] = set()
+    for line in lines:
+        task_id, place = line["task_id"], line["position"]
+        problem = context.unknown(task_id) or ("it occurs twice" if task_id in items or place in places else None)
+        if not line["stratum"] or not line["probability"] or len(line["stratum"]) > LONGEST_STRATUM:
+            problem = problem or "it has no usable stratum or probability"
+        if context.rejections.accept(f"sample plan of {task_id}", problem):
+            places |= set() if place is None else {place}
+            columns = {name: line[name] for name in ("stratum", "judged", "probability", "position")}
+            items[task_id] = PlannedItem(plan=plan, trajectory=context.trajectories[task_id], **columns)
+    PlannedItem.objects.bulk_create(items.values(), batch_size=BATCH)
+    left_out = context.submission.trajectories.filter(planned_item__isnull=False, planned_item__position=None)
+    left_out.filter(assignments=None).update(open_slots=0)
 
 
 def _write_draws(context: ImportContext, lines: list[Document]) -> None:

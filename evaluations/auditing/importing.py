@@ -46,7 +46,7 @@ from judges.working.call_log import make_storable
 logger = logging.getLogger(__name__)
 
 NEEDED = ("manifest", "shapes")  # if one of these checks fails, there is nothing to show
-COUNTED = ("submission", "catalogue", "labels", "adjudications", "reopenings", "draws", "redactions")
+COUNTED = ("submission", "catalogue", "labels", "adjudications", "reopenings", "draws", "redactions", "sample_items")
 OPENED = "opened"  # the check whether every record was imported
 NOTHING = Given()
 OnOpened = Callable[[Audit], None]

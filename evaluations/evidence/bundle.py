@@ -22,10 +22,22 @@ from evaluations.evidence.report.page import render_report
 from evaluations.evidence.verification import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
+from evaluations.statistics import estimates
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
 from evaluations.verifier.contents import CRATE, PICTURES, schema_files
-from evaluations.verifier.documents import IF_ANY, LINES, MANIFEST, OF_JUDGES, SIGNATURE, VALUES, Bundle, Document
+from evaluations.verifier.documents import (
+    ATTRIBUTES,
+    IF_ANY,
+    LINES,
+    MANIFEST,
+    OF_JUDGES,
+    SIGNATURE,
+    VALUES,
+    Bundle,
+    Document,
+)
+from evaluations.verifier.rules import SUCCESS
 
 AT_ONCE = 1 << 20  # bytes of an image or attachment in memory
 STREAMED = "trajectories.jsonl"
@@ -47,6 +59,7 @@ def complete(submission: Submission, *, judges: bool, pictures: str) -> Bundle:
     bundle = documents(submission, judges=judges, screenshots=pictures)
     bundle.agreement = agreement(submission)
     bundle.comparison = (comparison(submission) or {"judges": []}) if judges else None
+    bundle.estimate = estimated(bundle)
     bundle.claims = [finding.as_json() for finding in claims(bundle)]
     return bundle
 
@@ -65,7 +78,7 @@ def members(submission: Submission, bundle: Bundle) -> list[Member]:
 
 def _texts(submission: Submission, bundle: Bundle) -> dict[str, bytes]:
     """Return every text except README.md and the trajectories."""
-    empty = [name for name in IF_ANY if not getattr(bundle, LINES[name])]
+    empty = [name for name in IF_ANY if not getattr(bundle, ATTRIBUTES[name])]
     left_out = [*empty, *(OF_JUDGES if bundle.runs is None else ())]
     found = {
         name: b"".join(map(canonical_line, getattr(bundle, field)))
@@ -156,6 +169,27 @@ def agreement(submission: Submission) -> Document:
     undefined = {name: why for name, why in stated["undefined"].items() if not name.startswith(SPECIFIC)}
     kept = {key: value for key, value in stated.items() if key not in LEFT_OUT}
     return kept | {"annotators": annotators, "undefined": undefined}
+
+
+def estimated(bundle: Bundle) -> Document | None:
+    """Return reports/estimate.json: the success rate by the plan's draw; None without a plan."""
+    if bundle.sample_plan is None:
+        return None
+    final = {line["task_id"]: line["verdict"] for line in bundle.final_verdicts if line["verdict"] is not None}
+    population = [
+        estimates.Case(
+            stratum=item["stratum"],
+            judge=None if item["judged"] is None else float(item["judged"] == SUCCESS),
+            label=int(final[item["task_id"]] == SUCCESS) if item["task_id"] in final else None,
+            probability=item["probability"],
+            task=item["task_id"],
+        )
+        for item in bundle.sample_items or ()
+    ]
+    found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
+    figures = {name: getattr(found, name).as_json() for name in ("people", "combined", "judge_only")}
+    counts = {"n_labelled": found.n_labelled, "n_total": found.n_total}
+    return {"estimand": str(found.estimand), **counts, **figures, "method": found.method, "reason": found.reason}
 
 
 def comparison(submission: Submission) -> Document | None:

@@ -38,6 +38,8 @@ PARTS = {
     "draws.jsonl": "The draws of spot checks, reproducible from their seeds.",
     "adjudications.jsonl": "All decisions of adjudicators, the labels before them, and their changes.",
     "reopenings.jsonl": "Final verdicts that a maintainer reopened, and why.",
+    "sample-plan.json": "The plan of the sample that people labelled: its terms, and its seed.",
+    "sample-items.jsonl": "Every trajectory with its stratum, judge's verdict, probability and place in the draw.",
     "final-verdicts.jsonl": "The outcome of every task, and its basis.",
     "human-label.json": "The same in the published format of Online-Mind2Web.",
     "events.jsonl": "The chain of events: each has the hash of the one before.",
@@ -46,6 +48,7 @@ PARTS = {
     "judges/runs.jsonl": "Runs of automatic judges. Judges decide nothing.",
     "judges/judgments.jsonl": "The judgments of these judges.",
     "judges/robustness.jsonl": "Verdicts of judges on changed copies of failures.",
+    "reports/estimate.json": "The success rate of all trajectories, estimated from the labelled ones.",
     "reports/agreement.json": "Agreement of the annotators.",
     "reports/comparison.json": "Agreement of judges with the final verdicts.",
     "reports/report.html": "Both as a web page.",
@@ -174,14 +177,16 @@ def build_readme(submission: Document, paths: Collection[str]) -> bytes:
     present = set(map(part_of, paths))
     rows = [f"| `{path}` | {what} |" for path, what in PARTS.items() if path in present]
     files = "\n".join(["## Files\n", "| file | content |", "|---|---|", *rows]) + "\n"
-    blocks = [title, says, _standing_in_words(submission), files, TO_CHECK, LIMITS_IN_WORDS]
+    standing = _standing_in_words(submission, sampled="sample-plan.json" in present)
+    blocks = [title, says, standing, files, TO_CHECK, LIMITS_IN_WORDS]
     return "\n".join(blocks).encode()
 
 
-def _standing_in_words(submission: Document) -> str:
+def _standing_in_words(submission: Document, *, sampled: bool) -> str:
     frozen, labels = submission["frozen_at"], submission["required_labels"]
+    each = f"{'of which a planned sample has ' if sampled else ''}{plural(labels, 'label')} each"
     lines = [
-        f"- {plural(submission['trajectories'], 'trajectory', 'trajectories')}, {plural(labels, 'label')} each",
+        f"- {plural(submission['trajectories'], 'trajectory', 'trajectories')}, {each}",
         f"- version {submission['protocol_version']} of the protocol",
         f"- {'frozen at ' + frozen if frozen else 'not frozen: labels could still change'}",
         f"- head of the chain of events: `{submission['chain']['head'] or 'none'}`",

@@ -23,13 +23,22 @@ from annotation.models import (
     Release,
     Reopening,
     Report,
+    SamplePlan,
     SpotCheckDraw,
     Submission,
     Trajectory,
 )
 from annotation.models.events import instant
+from annotation.models.plans import find_to_label
 from annotation.models.states import State, current_labels, final_verdict, with_state
-from annotation.workflow.facts import adjudication_facts, draw_facts, informed_facts, label_facts, shown_facts
+from annotation.workflow.facts import (
+    adjudication_facts,
+    draw_facts,
+    informed_facts,
+    label_facts,
+    plan_facts,
+    shown_facts,
+)
 from evaluations.naming import natural
 from evaluations.verifier.documents import Document
 
@@ -147,10 +156,22 @@ def draws(submission: Submission) -> list[Document]:
     return [{"facts": draw_facts(row), "drawn_at": instant(row.drawn_at)} for row in rows]
 
 
+def sample_plan(submission: Submission, people: Pseudonyms) -> tuple[Document | None, list[Document] | None]:
+    """Return sample-plan.json and the lines of sample-items.jsonl, sorted by task; None without a plan."""
+    plan = SamplePlan.objects.filter(submission=submission).first()
+    if plan is None:
+        return None, None
+    facts = plan_facts(plan)
+    columns = ("task_id", "stratum", "judged", "probability", "position")
+    items = [dict(zip(columns, item, strict=True)) for item in facts.pop("items")]
+    return facts | {"planned_by": people[plan.planned_by_id], "planned_at": instant(plan.planned_at)}, items
+
+
 def final_verdicts(submission: Submission) -> list[Document]:
+    """Return the verdicts of the trajectories that are to be labelled, in the order of the submission."""
     found = []
-    rows = with_state(Trajectory.objects.filter(submission=submission).select_related("task")).order_by("position")
-    for row in rows:
+    rows = find_to_label(with_state(Trajectory.objects.filter(submission=submission).select_related("task")))
+    for row in rows.order_by("position"):
         verdict = final_verdict(row)
         found.append(
             {

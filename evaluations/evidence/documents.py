@@ -12,7 +12,7 @@ from annotation.protocol import CAUSES, CRITERIA, DECIDING, FAILURE_TYPES, MINIM
 from annotation.records import Problem
 from evaluations import exports_labels
 from evaluations.evidence import decisions, judging, trajectories
-from evaluations.exports import missing_for_export
+from evaluations.exports import describe_sample, missing_for_export
 from evaluations.models import Anchor
 from evaluations.verifier.documents import Bundle, Document, summary
 from evaluations.verifier.shapes import FORMAT
@@ -39,6 +39,7 @@ def documents(submission: Submission, judges: bool = True, screenshots: str = "f
     events = [event.canonical() | {"hash": event.hash} for event in submission.events.order_by("sequence")]
     lines = [summary(line) for line in trajectories.lines(submission)]
     contents = {"screenshots": screenshots, "judges": judges}
+    plan, items = decisions.sample_plan(submission, people)
     runs, judgments = judging.runs_and_judgments(submission) if judges else (None, None)
     return Bundle(
         submission=_submission(submission, events, len(lines), missing) | {"contents": contents},
@@ -62,13 +63,15 @@ def documents(submission: Submission, judges: bool = True, screenshots: str = "f
         protocol=protocol(submission.protocol_version),
         runs=runs,
         judgments=judgments,
+        sample_plan=plan,
+        sample_items=items,
         robustness=(judging.robustness_cards(submission) or None) if judges else None,
     )
 
 
 def human_label(submission: Submission, missing: list[Problem]) -> bytes:
     """Return the same file as `export_submission --format human-label`."""
-    return b"".join(exports_labels.human_label(submission, missing))
+    return b"".join(exports_labels.human_label(submission, [*missing, *describe_sample(submission)]))
 
 
 def protocol(version: int) -> Document:

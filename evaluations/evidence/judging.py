@@ -14,6 +14,7 @@ from django.db.models import F, Q
 
 from annotation.models import Submission, Trajectory
 from annotation.models.events import digest, instant
+from annotation.models.states import State
 from evaluations import cases
 from evaluations.cases import Case
 from evaluations.comparison.judgments import find_judgments, list_judges
@@ -45,9 +46,9 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
 
     Runs are in the order of creation; then one run without times for each judge with imported judgments, by name.
     """
-    found = cases.of_submission(submission)
+    found = cases.of_population(submission)
     judges = list_judges(found)
-    counted, errors = _find_counted(judges, found)
+    counted, errors = _find_counted(judges, [case for case in found if case.state is not State.NOT_DRAWN])
     judgments = list(_judgments(submission, counted))
     runs = _runs(submission, [row.judge for row in judgments if row.item is None])
     position = {case.trajectory: number for number, case in enumerate(found)}

@@ -54,6 +54,9 @@ def of_benchmark(
     waiting = Submission.objects.filter(benchmark=benchmark, practice=False, frozen_at__isnull=True)
     if names := ", ".join(str(pk) for pk in waiting.order_by("pk").values_list("pk", flat=True)):
         command.stderr.write(f"Not frozen and left out: {names}. Use --submission to include one.")
+    sampled = Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, sample_plan__isnull=False)
+    if names := ", ".join(str(pk) for pk in sampled.order_by("pk").values_list("pk", flat=True)):
+        command.stderr.write(f"Labelled as a planned sample and left out: {names}. Use --submission to include one.")
     scope = f"frozen submissions of {benchmark.slug}, and imported labels"
     frozen = cases.reported_submissions(benchmark).order_by("pk")
     return scope, cases.of_benchmark(benchmark, frozen, rules=filters.rules)

@@ -60,8 +60,10 @@ def load(submission: Submission) -> Iterator[Reviewed]:
     covered = redactions.map_redacted(submission)
     decided, labelled = _load_failure_steps(submission)
     lines = trajectories.lines(submission)
-    for case, document in zip(cases.of_submission(submission), lines, strict=True):
-        if case.final is None:
+    found = {case.task_id: case for case in cases.of_submission(submission)}
+    for document in lines:
+        case = found.get(document["task_id"])  # none: a sample plan did not draw it
+        if case is None or case.final is None:
             continue
         _cover(document, covered)
         said = tuple(labelled[case.trajectory])

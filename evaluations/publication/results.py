@@ -10,7 +10,7 @@ from annotation.models import Submission
 from annotation.records import Problem
 from evaluations import exports
 from evaluations.evidence.names import named
-from evaluations.exports import ExportRefused, missing_for_export, zipped
+from evaluations.exports import ExportRefused, describe_sample, missing_for_export, zipped
 from evaluations.publication import dataset, eval_results, every_eval_ever, parquet, rewards, telemetry
 from evaluations.publication.options import Options, ResultFormat
 
@@ -25,6 +25,8 @@ MEDIA_TYPES = {
 }
 WITH_JUDGES = (ResultFormat.DATASET, ResultFormat.OTEL)
 WHOLE = "A result on a leaderboard is of all tasks: it cannot be partial."
+OF_ALL = (ResultFormat.DATASET, ResultFormat.EVERY_EVAL_EVER, ResultFormat.EVAL_RESULTS)
+ONLY_OF_ALL = "This format states the success rate of all. Export the evidence bundle or the labels instead."
 NO_PROCESS_LABELS = (
     "The submission asks for no process labels, so no step has a label. The file states the failure steps."
 )
@@ -77,8 +79,10 @@ def prepare(submission: Submission, result_format: ResultFormat, options: Option
     of a member, or with an e-mail or IP address, is refused unless ``options.accept_names``, as in a bundle.
     """
     row = Submission.objects.select_related("agent", "benchmark").get(pk=submission.pk)
-    missing = missing_for_export(row)
+    missing, sample = missing_for_export(row), describe_sample(row)
     refused = options.problems(result_format) + _find_never(row)
+    if sample and result_format in OF_ALL:
+        refused.append(Problem(sample[0].code, f"{sample[0].message} {ONLY_OF_ALL}"))
     if result_format is ResultFormat.DATASET:
         refused += parquet.find_missing()
         missing += [] if refused or row.frozen_at is None else dataset.find_damaged(row)
@@ -91,7 +95,7 @@ def prepare(submission: Submission, result_format: ResultFormat, options: Option
     warnings: tuple[Problem, ...] = ()
     if result_format is ResultFormat.REWARD_STEPS and not row.process_labels:
         warnings = (Problem("no_process_labels", NO_PROCESS_LABELS),)
-    return Result(row, result_format, options, tuple(missing), warnings)
+    return Result(row, result_format, options, (*missing, *sample), warnings)
 
 
 def write(result: Result, output: Path) -> None:

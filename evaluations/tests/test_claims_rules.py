@@ -64,7 +64,7 @@ def test_the_verifier_has_the_codes_and_numbers_of_the_protocol() -> None:
 
 def test_the_verifier_knows_the_states_and_what_they_lack() -> None:
     states = (rules.IN_REVIEW, rules.REOPENED, rules.ADJUDICATED, rules.DISPUTE, rules.FLAGGED, rules.SPOT_CHECK)
-    assert (*states, rules.UNANIMOUS, rules.AGREED) == tuple(state.value for state in State)
+    assert (*states, rules.UNANIMOUS, rules.AGREED, rules.NOT_DRAWN) == tuple(state.value for state in State)
     assert {state.value for state in FINAL} == set(rules.FINAL_STATES)
     assert {state.value for state in TO_ADJUDICATE} == set(rules.TO_ADJUDICATE)
     assert {state.value: code for state, (code, _) in NOT_FINAL.items()} == rules.NOT_FINAL

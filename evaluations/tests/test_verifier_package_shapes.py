@@ -69,6 +69,19 @@ JUDGED = {
         "judged_at": None,
         "counts": True,
     },
+    "sample-plan.json": {
+        "goal": {"half_width": 0.05},
+        "judge": {"name": "j", "fingerprint": "f", "run": 7},
+        "labels": {"easy": 2},
+        "estimand": "runs",
+        "rule": {"rule": "fixed"},
+        "secret": "s",
+        "seed": "0" * 64,
+        "planned_by": "M1",
+        "planned_at": "2026-01-05T09:00:00.000000+00:00",
+    },
+    "sample-items.jsonl": {"task_id": "task_a", "stratum": "easy", "judged": 1, "probability": 0.5, "position": None},
+    "reports/estimate.json": {"n_labelled": 1},
     "judges/robustness.jsonl": {
         "judge": "j@1",
         "fingerprint": "f",
@@ -173,7 +186,7 @@ def test_changed_documents_are_judged_as_by_the_library(name: str) -> None:
             container[key] = generator.choice(STRANGE)
         assert bool(mismatches(changed, SCHEMAS[name])) == (not library.is_valid(changed)), changed
         refused += bool(mismatches(changed, SCHEMAS[name]))
-    assert refused > (0 if name == "reports/agreement.json" else 40) or name == "reports/agreement.json"
+    assert refused > 40 or name in ("reports/agreement.json", "reports/estimate.json")  # compared as a whole
 
 
 @pytest.mark.parametrize("value", [None, True, 7, "text", [], [[]], {}])

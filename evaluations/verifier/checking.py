@@ -22,11 +22,13 @@ from evaluations.verifier import (
     contents,
     coverage,
     deviations,
+    estimates,
     figures,
     judgments,
     labels,
     record,
     robustness,
+    sampling,
     signature,
     transitions,
     verdicts,
@@ -159,6 +161,8 @@ def check_bundle(
             outcome.add("agreement", lambda: figures.agreement_finding(bundle))
             outcome.add("comparison", lambda: figures.comparison_finding(bundle))
             outcome.add("judgments", lambda: judgments.judgments_findings(bundle))
+            outcome.add("sample_plan", lambda: sampling.sample_findings(bundle))
+            outcome.add("estimate", lambda: estimates.estimate_findings(bundle))
             outcome.add("robustness", lambda: robustness.robustness_findings(bundle))
             outcome.add("report_page", lambda: _check_report_page(bundle, digests, made, same=same))
             outcome.add("companions", lambda: contents.companions_finding(package, bundle, digests, made, same=same))

@@ -34,7 +34,9 @@ ATTRIBUTES = {
 LINES = {name: attribute for name, attribute in ATTRIBUTES.items() if name.endswith(".jsonl")}
 VALUES = {name: attribute for name, attribute in ATTRIBUTES.items() if name not in LINES}
 OF_JUDGES = ("judges/runs.jsonl", "judges/judgments.jsonl", "reports/comparison.json")  # absent without judges
-IF_ANY = ("judges/robustness.jsonl",)  # absent if it would be empty
+ROBUSTNESS = "judges/robustness.jsonl"
+OF_SAMPLE = ("sample-plan.json", "sample-items.jsonl", "reports/estimate.json")  # only with a sample plan
+IF_ANY = (ROBUSTNESS, *OF_SAMPLE)  # absent if empty
 LONGEST_LINE = 32 << 20  # bytes
 MOST_VALUES_KEPT = 10_000_000  # of all lines that stay in memory
 
@@ -80,6 +82,9 @@ class Bundle:
     runs: list[Document] | None = None
     judgments: list[Document] | None = None
     robustness: list[Document] | None = None
+    sample_plan: Document | None = None
+    sample_items: list[Document] | None = None
+    estimate: Document | None = None
     pictures: dict[str, set[tuple[int, str, int, int]]] = field(default_factory=dict, compare=False)
 
     def newest_labels(self) -> dict[str, dict[int, Document]]:
@@ -90,6 +95,16 @@ class Bundle:
             if facts["slot"] not in slots or slots[facts["slot"]]["facts"]["revision"] < facts["revision"]:
                 slots[facts["slot"]] = row
         return newest
+
+    @property
+    def left_out(self) -> set[str]:
+        """Return the tasks that a sample plan did not draw, so that nobody labels their trajectories."""
+        return {item["task_id"] for item in self.sample_items or () if item["position"] is None}
+
+    def to_label(self) -> list[Document]:
+        """Return the trajectories that people label: those that a sample plan drew, or else all."""
+        left_out = self.left_out
+        return [line for line in self.trajectories if line["task_id"] not in left_out]
 
     def newest_redactions(self) -> dict[str, Document]:
         """Return the row of the last revision of each redaction, by the SHA-256 of the original."""
@@ -136,7 +151,7 @@ def read_bundle(package: Package) -> Bundle:
                 fields[LINES[name]], left = _read_lines(package, name, left, fields["pictures"])
         except Shapeless as error:
             wrong += error.places
-    wrong = wrong or _check_judges(fields["submission"], names)
+    wrong = wrong or [*_check_judges(fields["submission"], names), *_check_sample(names)]
     if wrong:
         raise Shapeless(wrong)
     fields["people"], fields["claims"] = fields["people"]["people"], fields["claims"]["claims"]
@@ -149,8 +164,13 @@ def _check_judges(submission: Document, names: set[str]) -> list[str]:
     states, there = ("", "missing") if promised else ("not ", "there")
     says = f"is {there}, and submission.json says that judges are {states}in the bundle"
     wrong = [name for name in OF_JUDGES if (name in names) != promised]
-    wrong += [name for name in IF_ANY if name in names and not promised]
+    wrong += [ROBUSTNESS] if ROBUSTNESS in names and not promised else []
     return [f"{name} {says}" for name in wrong]
+
+
+def _check_sample(names: set[str]) -> list[str]:
+    there = [name for name in OF_SAMPLE if name in names]
+    return [f"{name} is missing, and {there[0]} is there" for name in OF_SAMPLE if there and name not in names]
 
 
 def read_value(package: Package, name: str) -> Any:

@@ -30,7 +30,8 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
         if roles.get(row["annotator"]) == ANNOTATOR:
             labelled.setdefault(row["facts"]["task_id"], set()).add(row["annotator"])
     few, least = 0, None
-    for task_id in (line["task_id"] for line in bundle.trajectories):
+    to_label = bundle.to_label()
+    for task_id in (line["task_id"] for line in to_label):
         rows, events = labelled.get(task_id, set()), set(history.tasks[task_id].labels)
         number = min(len(rows), len(events))
         least = number if least is None else min(least, number)
@@ -39,7 +40,7 @@ def annotators_claim(bundle: Bundle, history: History) -> Finding:
             violations.append((f"{show(task_id)} was labelled by {number}.", task_id))
         elif len(rows) > required:
             violations.append((f"{show(task_id)} was labelled by {len(rows)}, and has {required} slots.", task_id))
-    total = len(bundle.trajectories)
+    total = len(to_label)
     of_all = plural(total, "trajectory has", "trajectories have")
     good = f"{total} of {of_all} labels of {least or 0} or more different annotators."
     bad = f"{few} of {of_all} labels of fewer annotators than needed." if few else ""

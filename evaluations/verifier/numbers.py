@@ -278,14 +278,14 @@ def hits_left(parts: Sequence[tuple[int, int, int]]) -> tuple[float, float, floa
     (2015), Biometrics 71, 146-156.
     """
     value = float(sum(left * hits / checked for left, hits, checked in parts))
-    lowest = _sum_distribution([_beta_binomial(left, hits, checked - hits + 1) for left, hits, checked in parts])
-    highest = _sum_distribution([_beta_binomial(left, hits + 1, checked - hits) for left, hits, checked in parts])
+    lowest = sum_distribution([beta_binomial(left, hits, checked - hits + 1) for left, hits, checked in parts])
+    highest = sum_distribution([beta_binomial(left, hits + 1, checked - hits) for left, hits, checked in parts])
     low = _first_beyond(lowest)
     high = len(highest) - 1 - _first_beyond(highest[::-1])
     return value, min(float(low), value), max(float(high), value)
 
 
-def _beta_binomial(trials: int, a: int, b: int) -> list[float]:
+def beta_binomial(trials: int, a: float, b: float) -> list[float]:
     """Return the probabilities of 0 to ``trials``; one of them is 1 if a or b is 0."""
     if not a or not b:
         return [float(number == (trials if a else 0)) for number in range(trials + 1)]
@@ -299,13 +299,13 @@ def _beta_binomial(trials: int, a: int, b: int) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
+def sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
     """Return the probabilities of a sum of independent counts. Each list is packed as fixed-point cells of one long
     integer: one product convolves them, in far less time than cell by cell."""
     if len(distributions) == 1:
         return distributions[0]
     half = len(distributions) // 2  # in halves: a hostile bundle may have a draw for each trajectory
-    first, second = _sum_distribution(distributions[:half]), _sum_distribution(distributions[half:])
+    first, second = sum_distribution(distributions[:half]), sum_distribution(distributions[half:])
     cells = len(first) + len(second) - 1
     one, other = (
         b"".join(int(each * FIXED_POINT).to_bytes(CELL, "little") for each in part) for part in (first, second)

@@ -13,14 +13,16 @@ from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.numbers import majority_label
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History, Moment, settings_at_first, stated_settings
 from evaluations.verifier.rules import ACTORS, MAINTAINER, NOBODY, OF_NO_TASK, SLOT_LEFT, TOLERANCE, WITHOUT_ACT
+from evaluations.verifier.sampling import plan_facts
 from evaluations.verifier.transitions import impossible_events
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
 # Facts of an event that its row does not have: the slot of a release, the seed of the next draw, the actor of a draw.
-NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",)}
+NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",), "sample_planned": ("next_seed",)}
 WITHOUT_ACTOR = ("spot_checks_drawn",)
 HAVE_ROWS = frozenset(
     {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
+    | {"sample_planned"}
     | {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
 )
 FIXED_BY_WORK = ("protocol_version", "required_labels", "process_labels", "practice")
@@ -69,6 +71,7 @@ def _unknown_tasks(bundle: Bundle) -> Violations:
         "informed.jsonl": [row["shown"]["task_id"] for row in bundle.informed],
         "draws.jsonl": [task_id for row in bundle.draws for task_id in row["facts"]["population"]],
     }
+    lists["sample-items.jsonl"] = [item["task_id"] for item in bundle.sample_items or ()]
     for name in ("flags", "reports", "releases", "reopenings"):
         lists[f"{name}.jsonl"] = [row["task_id"] for row in getattr(bundle, name)]
     for name, task_ids in lists.items():
@@ -103,6 +106,10 @@ def _rows(bundle: Bundle) -> Iterator[Row]:
         facts = row["facts"]
         payload = {"draw": try_digest(facts), "number": facts["number"], "seed": facts["seed"]}
         yield ("spot_checks_drawn", "", payload, row["drawn_at"], "draws.jsonl")
+    if (plan := bundle.sample_plan) is not None:
+        counts = {"trajectories": len(bundle.sample_items or ()), "labels": sum(plan["labels"].values())}
+        payload = {"plan": try_digest(plan_facts(bundle)), "secret": plan["secret"], **counts}
+        yield ("sample_planned", plan["planned_by"], payload, plan["planned_at"], "sample-plan.json")
     settled = [row for row in bundle.reports if row["settled_at"] is not None]
     covered = ("original", "revision", "boxes", "reason", "redacted", "size")
     for rows, kind, actor, at, facts in (
@@ -298,7 +305,7 @@ def _small_documents(bundle: Bundle, history: History) -> Violations:
     for original in _find_gaps((row["original"], row["revision"]) for row in bundle.redactions):
         yield f"A redaction of {show(original)} is missing or repeated.", original
     for moment in history.of("frozen"):
-        if get_integer(moment.payload, "trajectories") != len(bundle.trajectories):
+        if get_integer(moment.payload, "trajectories") != len(bundle.to_label()):
             yield "The event of the freeze counts another number of trajectories.", moment.event_place
     if bundle.submission["trajectories"] != len(bundle.trajectories):
         yield "submission.json counts another number of trajectories.", "submission.json"

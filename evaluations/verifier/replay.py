@@ -47,6 +47,7 @@ class Past:
     decisions: int = 0
     decided: int | None = None  # the verdict of the last decision
     asked_for: int = 0  # the number of the decision that a maintainer has requested
+    left_out: bool = False  # a sample plan did not draw it
 
     @property
     def labels(self) -> dict[str, int]:
@@ -56,6 +57,8 @@ class Past:
     def state(self) -> str:
         """Return the state. A verdict is final by the unanimous label if not drawn, otherwise by the adjudication."""
         labels = [slot.verdict for slot in self.slots.values() if slot.verdict is not None]
+        if self.left_out:
+            return rules.NOT_DRAWN
         if len(labels) < self.required or not labels:
             return IN_REVIEW
         if self.asked_for > self.decisions:
@@ -140,6 +143,7 @@ class _Replay:
         self.labels = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.labels}
         self.decisions = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.adjudications}
         self.draws = {try_digest(row["facts"]): row["facts"] for row in bundle.draws}
+        self.left_out = bundle.left_out & self.tasks.keys()
         self.roles: dict[str, str] = {}
         self.active: dict[str, str] = {}
         self.agreed: set[str] = set()
@@ -154,7 +158,7 @@ class _Replay:
         for number, event in enumerate(self.events):
             moments.append(self._look(event))
             if number == last:
-                verdicts = {task_id: past.verdict for task_id, past in self.tasks.items()}
+                verdicts = {task_id: past.verdict for task_id, past in self.tasks.items() if not past.left_out}
             self._apply(moments[-1])
         return History(moments, self.tasks, self.frozen, verdicts)
 
@@ -189,6 +193,9 @@ class _Replay:
                 self._set(moment.task_id, after)
         if moment.kind == "spot_checks_drawn":
             self._apply_draw(moment)
+        elif moment.kind == "sample_planned":
+            for task_id in self.left_out:
+                self._set(task_id, replace(self.tasks[task_id], left_out=True))
         elif moment.kind.startswith("member_"):
             self._apply_member(moment)
         elif moment.kind == "configured":
@@ -201,10 +208,10 @@ class _Replay:
     def _set(self, task_id: str, past: Past) -> None:
         self.tasks[task_id] = past
         state = past.state
-        if state != IN_REVIEW and not past.was_drawn_over:
+        if state not in (IN_REVIEW, rules.NOT_DRAWN) and not past.was_drawn_over:
             self.complete_since.add(task_id)
         (self.agreed.add if state == AGREED else self.agreed.discard)(task_id)
-        finished = state in FINAL_STATES and past.open is None
+        finished = state in (*FINAL_STATES, rules.NOT_DRAWN) and past.open is None
         (self.unfinished.discard if finished else self.unfinished.add)(task_id)
 
     def _apply_member(self, moment: Moment) -> None:

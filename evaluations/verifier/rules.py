@@ -36,6 +36,8 @@ OF_DOCUMENTS = {
     "agreement": "reports/agreement.json has the figures of these labels",
     "comparison": "reports/comparison.json has the figures of these judgments",
     "judgments": "Judgments are those that the chain recorded when their runs ended",
+    "sample_plan": "The labelled trajectories are the draw of a plan from before the first label",
+    "estimate": "reports/estimate.json follows from the plan, the verdicts and the judge's verdicts",
     "robustness": "Robustness figures follow from the judgments that the chain recorded",
     "report_page": "reports/report.html is the page of these figures",
     "companions": "README, metadata and schemas match these documents",
@@ -118,6 +120,10 @@ TERMS = {  # of protocol.json
 # States of a trajectory, in the order in which the rules are applied.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
 FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
+NOT_DRAWN = "not drawn"  # a sample plan left it out
+LEAST_OF_STRATUM = 2  # labels that a plan draws of a stratum, unless it has fewer trajectories
+STOPPING_RULES = ({"rule": "fixed"},)
+ESTIMANDS = ("runs", "agent")
 FINAL_STATES = (ADJUDICATED, UNANIMOUS)
 TO_ADJUDICATE = (DISPUTE, FLAGGED, SPOT_CHECK, REOPENED)
 # Problem codes of `check_submission` for states without a final verdict.
@@ -147,6 +153,7 @@ ACTORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("member_added", "member_deactivated", "member_reactivated", "configured"), (MAINTAINER,)),
     **dict.fromkeys(("known_answer_set", "slot_returned", "offered_again", "report_settled"), (MAINTAINER,)),
     **dict.fromkeys(("adjudication_returned", "reopened", "frozen", "results_opened"), (MAINTAINER,)),
+    "sample_planned": (MAINTAINER,),
     **dict.fromkeys(("submission_reopened", "screenshot_redacted", *ARCHIVING, DELETED, *RUNS_BY_HAND), (MAINTAINER,)),
     **dict.fromkeys(("practice_passed", "claimed", "lease_expired", "released", "label_submitted"), (ANNOTATOR,)),
     **dict.fromkeys(("label_revised", "flagged", "judgments_shown", "informed_decided"), (ANNOTATOR,)),
@@ -162,6 +169,7 @@ SLOT_LEFT = ("lease_expired", "slot_returned", "released")
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
+    | {"sample_planned"}
     | {*ARCHIVING, DELETED, "password_link_created", "password_set"}
 )
 # Events that are allowed while a submission is frozen: they do not affect verdicts or what these depend on.

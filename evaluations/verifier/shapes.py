@@ -82,6 +82,7 @@ KINDS["step_mark"] = {
     "required": ["step", "mark"],
     "additionalProperties": False,
 }
+KINDS["counts"] = {"type": "object", "additionalProperties": KINDS["count"]}
 KINDS["labels_by_person"] = {"type": "object", "additionalProperties": KINDS["verdict"]}
 KINDS["finding"] = {
     "type": "array",
@@ -199,6 +200,10 @@ DOCUMENTS: dict[str, str | Schema] = {
     "redacted_by person, redacted_at time",
     "reports/agreement.json": KINDS["object"],
     "reports/comparison.json": "judges judge[10000]",
+    "sample-plan.json": "goal object, judge object, labels counts, estimand name, rule object, secret seed, seed hash, "
+    "planned_by person, planned_at time",
+    "sample-items.jsonl": "task_id task, stratum name, judged verdict?, probability share, position count?",
+    "reports/estimate.json": KINDS["object"],
     "judges/runs.jsonl": "run count, event_run count?, judge name, version count, fingerprint name, scorer name, "
     "scorer_version count, model name, prompts name, prompts_digest name, parameters object, generation object, "
     "withheld flag, repeat count?, started_at time?, finished_at time?, state name",

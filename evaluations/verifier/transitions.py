@@ -152,7 +152,7 @@ def frozen_claim(bundle: Bundle, history: History) -> Finding:
             why = "after its results were opened" if moment.results_open else "and was not frozen"
             violations.append((f"Event {place} reopens the submission, {why}.", place))
     violations += [*_freeze_times(bundle, history), *_opened_times(bundle, history), *_missing_stated(bundle, history)]
-    frozen_at, verdicts = bundle.submission["frozen_at"], plural(len(bundle.trajectories), "final verdict")
+    frozen_at, verdicts = bundle.submission["frozen_at"], plural(len(bundle.to_label()), "final verdict")
     return conclude("frozen", f"Frozen at {show(frozen_at)}, with {verdicts}.", violations)
 
 
@@ -260,6 +260,7 @@ def _impossible(moment: Moment, past: Past) -> str | None:
     reasons = (
         (("claimed",), not 1 <= number <= slots, "this slot does not exist"),
         (("claimed",), slot is not None, "the slot is taken"),
+        (("claimed",), past.left_out, "the sample plan did not draw it"),
         (("claimed",), own, "they already have a slot of it"),
         (("label_submitted",), own_slot is None, "they do not hold the slot"),
         (("label_submitted",), labelled, "the slot already has a label"),

@@ -42,9 +42,14 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
     committed = next((get_text(moment.payload, "next_seed") for moment in history.of("imported")), None)
     if committed is None:
         violations.append(("The import fixed no seed for the first draw.", "#0"))
-    for number, moment in enumerate(history.of("spot_checks_drawn"), start=1):
-        draw = rows.pop(get_text(moment.payload, "draw") or "", None)
-        violations += _check_draw(moment, draw, number, committed)
+    number = 0
+    for moment in history.of("spot_checks_drawn", "sample_planned"):
+        if moment.kind == "sample_planned":
+            violations += _check_secret(moment, committed)
+        else:
+            number += 1
+            draw = rows.pop(get_text(moment.payload, "draw") or "", None)
+            violations += _check_draw(moment, draw, number, committed)
         committed = get_text(moment.payload, "next_seed")
     if bundle.submission["next_seed"] != committed:
         violations.append(("submission.json names another next seed than the last fixed one.", SUBMISSION))
@@ -55,6 +60,14 @@ def draws_claim(bundle: Bundle, history: History) -> Finding:
     rates = ", ".join(sorted({f"{draw['rate'] * 100:g}%" for draw in draws}))
     good = f"{plural(len(draws), 'draw')} took {drawn} of {unanimous}" + (f", at {rates}." if rates else ".")
     return conclude("draws", good, violations)
+
+
+def _check_secret(moment: Moment, committed: str | None) -> Violations:
+    place = moment.event_place
+    if committed is None or seed_digest(get_text(moment.payload, "secret") or "") != committed:
+        yield f"The secret of the sample plan ({place}) is not the seed that was fixed before it.", place
+    if get_text(moment.payload, "next_seed") is None:
+        yield f"The sample plan ({place}) fixed no seed for the next draw.", place
 
 
 def _check_draw(moment: Moment, draw: Document | None, number: int, committed: str | None) -> Violations:
@@ -149,7 +162,7 @@ def final_verdicts_claim(bundle: Bundle, history: History) -> Finding:
     violations = []
     by_rows = _standing_by_rows(bundle)
     stated = [row["task_id"] for row in bundle.final_verdicts]
-    if stated != [line["task_id"] for line in bundle.trajectories]:
+    if stated != [line["task_id"] for line in bundle.to_label()]:
         violations.append(("final-verdicts.jsonl does not list these trajectories in their order.", VERDICTS))
     for row in bundle.final_verdicts:
         task_id = row["task_id"]
@@ -180,7 +193,7 @@ def _standing_by_rows(bundle: Bundle) -> dict[str, Standing]:
     last = {facts["task_id"]: facts for facts in decisions}
     asked = {row["task_id"]: row["revision"] for row in sorted(bundle.reopenings, key=lambda row: int(row["revision"]))}
     standing = {}
-    for task_id in (line["task_id"] for line in bundle.trajectories):
+    for task_id in (line["task_id"] for line in bundle.to_label()):
         past = Past(
             bundle.submission["required_labels"],
             {n: Slot(str(n), "", verdict=row["facts"]["verdict"]) for n, row in labels.get(task_id, {}).items()},
@@ -202,12 +215,14 @@ def export_claim(bundle: Bundle, history: History) -> Finding:
 
 
 def _check_human_label(bundle: Bundle) -> Violations:
-    document = bundle.human_label
-    if bundle.submission["partial"]:
+    document, missing = bundle.human_label, list(bundle.submission["missing"])
+    if bundle.sample_plan is not None:
+        missing.append(sample_note(len(bundle.to_label()), len(bundle.trajectories)))
+    if missing:
         if not isinstance(document, dict) or document.get("partial") is not True:
             yield "human-label.json does not say that it is partial.", LABELS
             return
-        if document.get("missing") != bundle.submission["missing"]:
+        if document.get("missing") != missing:
             yield "human-label.json and submission.json differ on what is missing.", LABELS
         document = document.get("labels")
     if not isinstance(document, list):
@@ -223,6 +238,12 @@ def _check_human_label(bundle: Bundle) -> Violations:
         task_id = row["task_id"]
         if entry != {"task_id": task_id, "confirmed_task": confirmed.get(task_id), key: str(row["verdict"])}:
             yield f"human-label.json has another label for {show(task_id)}.", task_id
+
+
+def sample_note(labelled: int, total: int) -> Document:
+    """Return the statement in files of verdicts that these are of a planned sample."""
+    says = f"Estimated from {labelled:,} of {total:,} labelled trajectories: the sample plan drew no others."
+    return {"code": "planned_sample", "message": says, "where": ""}
 
 
 def _check_freeze(bundle: Bundle, history: History) -> Violations:

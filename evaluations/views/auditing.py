@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from annotation import access, progress
 from annotation.ingest import ImportStopped
+from annotation.models.plans import find_to_label
 from annotation.views.answers import Request, act, filter_archived, page, paginate
 from evaluations import jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
@@ -191,7 +192,7 @@ def _build_context(found: Audit) -> dict[str, Any]:
     return {
         "audit": found,
         "submission": found.submission,
-        "trajectories": found.submission.trajectories.count(),
+        "trajectories": find_to_label(found.submission.trajectories.all()).count(),
         "sample": found.sample,
         "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
         "check": checks[0],

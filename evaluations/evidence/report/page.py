@@ -65,7 +65,8 @@ def render_report(bundle: Bundle) -> str:
         "bundle": bundle,
         "told": bundle.submission,
         "outcome": _build_outcome(counts),
-        "success": _build_success(counts),
+        "success": [] if bundle.estimate else _build_success(counts),
+        "sampled": _build_estimate(bundle),
         "results": _count_results(bundle.claims or []) or "nothing",
         "claims": [_build_claim(claim) for claim in bundle.claims or ()],
         "agreement": bundle.agreement if isinstance(bundle.agreement, dict) else None,
@@ -118,6 +119,24 @@ def _build_success(counts: Counter[Any]) -> list[dict[str, Any]]:
         for n in bases
         if n
     ]
+
+
+def _build_estimate(bundle: Bundle) -> Document:
+    """Return the estimates of a planned sample, as text; empty without a plan."""
+    names = {"combined": "people and judge", "people": "people alone", "judge_only": "judge alone"}
+    if bundle.estimate is None:
+        return {}
+    figures = [(name, at(bundle.estimate, key)) for key, name in names.items()]
+    return {
+        "labelled": at(bundle.estimate, "n_labelled"),
+        "total": at(bundle.estimate, "n_total"),
+        "reason": at(bundle.estimate, "reason"),
+        "rates": [
+            (name, at(each, "value"), interval(at(each, "low"), at(each, "high"), "rate"))
+            for name, each in figures
+            if at(each, "value") is not None
+        ],
+    }
 
 
 def _count_results(claims: list[Document]) -> str:

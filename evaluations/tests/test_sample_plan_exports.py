@@ -1,0 +1,168 @@
+"""Exports, bundles and audits of a submission with a planned sample: they count what was drawn, and say so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.catalogue import import_labels
+from annotation.models import PlannedItem, SamplePlan, Submission
+from annotation.models.states import State, with_state
+from annotation.tests import testing
+from evaluations import cases, exports, sending
+from evaluations.auditing import actions
+from evaluations.evidence.verification import verify_bundle
+from evaluations.exports import ExportFormat, ExportRefused
+from evaluations.publication import results
+from evaluations.publication.options import Options, ResultFormat
+from evaluations.tests import audited
+from evaluations.tests.finished import finish
+from evaluations.tests.planned_review import drawn_tasks, planned_review
+from evaluations.tests.test_earlier_bundles import BUNDLES
+from evaluations.verifier.checking import Given
+from evaluations.verifier.documents import OF_SAMPLE
+from evaluations.verifier.findings import Result
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
+
+NOTE = "Estimated from 5 of 10 labelled trajectories: the sample plan drew no others."
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Submission:
+    return planned_review(tmp_path / "package")
+
+
+def test_nothing_is_missing_once_the_drawn_trajectories_are_final(
+    planned: Submission, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("check_submission", planned.pk)
+    assert "nothing is missing" in capsys.readouterr().out
+
+
+def test_drawn_trajectory_without_its_labels_is_missing(tmp_path: Path) -> None:
+    submission = planned_review(tmp_path / "package", frozen=False)
+    missing = [problem.where for problem in exports.missing_for_export(submission) if problem.code == "labels_missing"]
+    assert sorted(missing) == sorted(drawn_tasks(submission))
+
+
+def test_list_of_human_labels_has_the_sample_only_and_says_that_it_is_partial(planned: Submission) -> None:
+    export = exports.prepare(planned, ExportFormat.HUMAN_LABEL)
+    document = json.loads(b"".join(export.chunks()))
+    assert sorted(label["task_id"] for label in document["labels"]) == sorted(drawn_tasks(planned))
+    assert (document["partial"], document["missing"][0]["message"]) == (True, NOTE)
+    assert ".partial." in export.file_name
+
+
+def test_label_file_states_the_sample_in_its_header(planned: Submission) -> None:
+    lines = b"".join(exports.prepare(planned, ExportFormat.LABELS).chunks()).splitlines()
+    header = json.loads(lines[0])
+    assert (header["trajectories"], header["final"], header["partial"]) == (10, 5, True)
+    assert header["missing"] == [{"code": "planned_sample", "message": NOTE, "where": ""}]
+    assert {json.loads(line)["task_id"] for line in lines[1:]} == set(drawn_tasks(planned))
+
+
+@pytest.mark.parametrize("kind", [ResultFormat.EVERY_EVAL_EVER, ResultFormat.EVAL_RESULTS, ResultFormat.DATASET])
+def test_format_with_the_rate_of_all_trajectories_is_refused(planned: Submission, kind: ResultFormat) -> None:
+    with pytest.raises(ExportRefused, match="5 of 10 labelled trajectories"):
+        results.prepare(planned, kind, Options(partial=True, accept_names=True, dataset="a/b"))
+
+
+def test_rewards_are_of_the_sample_only_and_partial(planned: Submission) -> None:
+    result = results.prepare(planned, ResultFormat.REWARD_OUTCOMES, Options(accept_names=True))
+    lines = [json.loads(line) for line in b"".join(result.chunks()).splitlines()]
+    assert result.partial
+    assert len(lines) == 5
+
+
+def test_sample_is_not_sent_to_a_leaderboard(planned: Submission) -> None:
+    assert [problem.code for problem in sending.find_missing(planned, converted=True)] == ["planned_sample"]
+
+
+def test_figures_leave_out_what_was_not_drawn_and_the_population_has_it(planned: Submission) -> None:
+    assert sorted(case.task_id for case in cases.of_submission(planned)) == sorted(drawn_tasks(planned))
+    others = [case for case in cases.of_population(planned) if case.state is State.NOT_DRAWN]
+    assert len(others) == 5
+    assert all(case.final is None and not case.labels for case in others)
+
+
+def test_planned_sample_does_not_count_in_the_rates_of_its_benchmark(
+    planned: Submission, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert planned not in cases.reported_submissions(planned.benchmark)
+    with pytest.raises(CommandError, match="There are no labels"):
+        call_command("agreement", "--benchmark", planned.benchmark.slug)
+    assert f"Labelled as a planned sample and left out: {planned.pk}." in capsys.readouterr().err
+
+
+def test_imported_label_of_a_trajectory_that_was_not_drawn_is_refused(planned: Submission, tmp_path: Path) -> None:
+    left_out = PlannedItem.objects.filter(position=None).values_list("trajectory__task__external_id", flat=True)[0]
+    file = tmp_path / "labels.csv"
+    file.write_text(f"annotator,task_id,agent,label\nzoe,{left_out},{planned.agent.name},1\n")
+    report = import_labels(file.read_bytes(), "labels.csv", benchmark=planned.benchmark)
+    assert [problem.code for problem in report.rejected[left_out]] == ["not_drawn"]
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------------
+
+
+def test_bundle_has_plan_items_and_estimate_and_verifies(planned: Submission, tmp_path: Path) -> None:
+    path = audited.bundle(planned, tmp_path)
+    with zipfile.ZipFile(path) as package:
+        items = [json.loads(line) for line in package.read("sample-items.jsonl").splitlines()]
+        estimate = json.loads(package.read("reports/estimate.json"))
+        page = package.read("reports/report.html").decode()
+    assert len(items) == 10
+    assert (estimate["n_labelled"], estimate["n_total"]) == (5, 10)
+    assert "Estimated from 5 of 10 labelled trajectories" in page
+    outcome = verify_bundle(str(path), Given())
+    assert [finding.says for finding in outcome.findings if finding.result is Result.FAIL] == []
+    assert {"sample_plan", "estimate"} <= {f.name for f in outcome.findings if f.result is Result.PASS}
+
+
+def test_bundle_without_a_plan_has_none_of_its_files(tmp_path: Path) -> None:
+    submission = testing.submission(tmp_path / "package", trajectories=1)
+    finish(testing.cast(submission), submission, {})
+    path = audited.bundle(submission, tmp_path)
+    with zipfile.ZipFile(path) as package:
+        assert not {*OF_SAMPLE, "schemas/sample-plan.schema.json"} & set(package.namelist())
+    assert not {"sample_plan", "estimate"} & {f.name for f in verify_bundle(str(path), Given()).findings}
+
+
+def test_partial_bundle_of_an_unfinished_sample_says_what_its_estimate_lacks(tmp_path: Path) -> None:
+    submission = planned_review(tmp_path / "package", frozen=False)
+    path = audited.bundle(submission, tmp_path, partial=True)
+    with zipfile.ZipFile(path) as package:
+        estimate = json.loads(package.read("reports/estimate.json"))
+    assert (estimate["people"]["value"], estimate["reason"]) == (None, "no label in stratum 'easy'")
+    failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
+    assert failed == {"annotators", "export", "frozen"}
+
+
+def test_verifier_of_an_earlier_version_refuses_a_bundle_with_a_plan(planned: Submission, tmp_path: Path) -> None:
+    path = audited.bundle(planned, tmp_path)
+    with zipfile.ZipFile(BUNDLES[0]) as package:
+        (tmp_path / "earlier_verify.py").write_bytes(package.read("verify.py"))
+    command = [sys.executable, "-I", str(tmp_path / "earlier_verify.py"), str(path), "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = {each["name"]: each["says"] for each in json.loads(ran.stdout)["findings"] if each["result"] == "fail"}
+    assert ran.returncode == 1
+    assert "sample-items.jsonl is no file of this format" in found["manifest"]
+    assert "sample_planned" in found["complete_record"]
+
+
+def test_audit_of_a_bundle_has_the_plan_and_draws_from_the_labelled(planned: Submission, tmp_path: Path) -> None:
+    audit = audited.audit_of(planned, tmp_path)
+    rows: Any = with_state(audit.submission.trajectories.select_related("task"))
+    left_out = {row.task.external_id for row in rows if row.state == State.NOT_DRAWN}
+    assert len(left_out) == 5
+    assert SamplePlan.objects.get(submission=audit.submission).seed == SamplePlan.objects.get(submission=planned).seed
+    sample = actions.draw(audit, audited.auditor(), 5)
+    assert not left_out & set(sample.trajectories.values_list("task__external_id", flat=True))

@@ -1,0 +1,176 @@
+"""The check `sample_plan`: the draw of a planned sample, made again from its seed, and its place in the chain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from evaluations.verifier.canonical import try_digest
+from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.findings import Finding, Violations, conclude, plural
+from evaluations.verifier.replay import History, Moment, replay_events
+from evaluations.verifier.rules import ESTIMANDS, LEAST_OF_STRATUM, SLOT_LEFT, STOPPING_RULES
+from evaluations.verifier.values import get_integer, get_text, show
+
+PLAN, ITEMS = "sample-plan.json", "sample-items.jsonl"
+TERMS = ("goal", "judge", "labels", "estimand", "rule")
+PLANNED = "sample_planned"
+
+Draw = dict[str, tuple[float, int | None]]  # by task: the probability, and the place in the order or None
+
+
+def plan_facts(bundle: Bundle) -> Document:
+    """Return what the event of the plan has the digest of."""
+    columns = ("task_id", "stratum", "judged", "probability", "position")
+    items = [[item[name] for name in columns] for item in bundle.sample_items or ()]
+    plan = bundle.sample_plan or {}
+    return {name: plan.get(name) for name in (*TERMS, "secret", "seed")} | {"items": items}
+
+
+def sample_findings(bundle: Bundle) -> list[Finding]:
+    """Check sample-plan.json and sample-items.jsonl; no finding without a plan in documents and events."""
+    planned = [event for event in bundle.events if event["kind"] == PLANNED]
+    if bundle.sample_plan is None and not planned:
+        return []
+    if bundle.sample_plan is None:
+        says = "The chain of events has a sample plan, and the bundle has not."
+        return [conclude("sample_plan", "", [(says, PLAN)])]
+    history = replay_events(bundle)
+    violations = [
+        *_events(bundle, history),
+        *_terms(bundle),
+        *_population(bundle),
+        *_numbers(bundle),
+        *_draw(bundle),
+        *_outside(bundle, history),
+    ]
+    drawn, total = len(bundle.to_label()), len(bundle.trajectories)
+    strata = plural(len(bundle.sample_plan["labels"]), "stratum", "strata")
+    good = f"{drawn:,} of {plural(total, 'trajectory', 'trajectories')} drawn from {strata}, before the first label."
+    return [conclude("sample_plan", good, violations)]
+
+
+def _events(bundle: Bundle, history: History) -> Violations:
+    """Check that one event has this plan, and that nobody had a trajectory before it."""
+    held: set[tuple[str | None, int | None]] = set()
+    plans: list[Moment] = []
+    for moment in history.of("claimed", "label_submitted", *SLOT_LEFT, PLANNED):
+        slot = (moment.task_id, get_integer(moment.payload, "slot"))
+        if moment.kind == PLANNED:
+            if held and not plans:
+                task_id = min(str(held_task) for held_task, _ in held)
+                says = f"The plan ({moment.event_place}) is later than a reservation or label of {show(task_id)}."
+                yield says, moment.event_place
+            plans.append(moment)
+        elif moment.kind in SLOT_LEFT:
+            held.discard(slot)
+        elif not plans:
+            held.add(slot)
+        if moment.kind == "label_submitted" and not plans:
+            yield f"{show(moment.task_id)} was labelled before the plan.", moment.place
+    if len(plans) != 1:
+        yield f"The chain of events has {plural(len(plans), 'sample plan')}, and not one.", PLAN
+    for moment in plans[:1]:
+        if get_text(moment.payload, "plan") != try_digest(plan_facts(bundle)):
+            yield f"The chain recorded another plan ({moment.event_place}).", moment.event_place
+        if get_text(moment.payload, "secret") != (bundle.sample_plan or {})["secret"]:
+            yield f"The event of the plan ({moment.event_place}) has another secret.", moment.event_place
+
+
+def _terms(bundle: Bundle) -> Violations:
+    plan: Document = bundle.sample_plan or {}
+    items = [[item["task_id"], item["stratum"], item["judged"]] for item in bundle.sample_items or ()]
+    terms = {name: plan[name] for name in TERMS} | {"items": items}
+    if plan["seed"] != derive_seed(plan["secret"], terms):
+        yield "The seed of the plan does not follow from its secret and its terms.", PLAN
+    if plan["rule"] not in STOPPING_RULES:
+        yield "The stopping rule of the plan is not known here. Check with the verify.py of its version.", PLAN
+    if plan["estimand"] not in ESTIMANDS:
+        yield f"The plan estimates {show(plan['estimand'])}, which is not known here.", PLAN
+    if not plan["judge"] and any(item["judged"] is not None for item in bundle.sample_items or ()):
+        yield "The plan has verdicts of a judge and does not name it.", PLAN
+
+
+def derive_seed(secret: str, terms: Document) -> str:
+    """Return SHA-256(secret:digest of the terms) in hex."""
+    return hashlib.sha256(f"{secret}:{try_digest(terms)}".encode(errors="surrogatepass")).hexdigest()
+
+
+def _population(bundle: Bundle) -> Violations:
+    """Check that the items are the trajectories of the bundle, each once, sorted by task."""
+    named = [item["task_id"] for item in bundle.sample_items or ()]
+    present = {line["task_id"] for line in bundle.trajectories}
+    for task_id in sorted(present - set(named)):
+        yield f"The plan has no item for {show(task_id)}.", task_id
+    for task_id in sorted(set(named) - present):
+        yield f"The plan has an item for {show(task_id)}, which has no trajectory.", task_id
+    if named != sorted(set(named)):
+        yield "The items of the plan are not sorted by task, or have one twice.", ITEMS
+
+
+def _numbers(bundle: Bundle) -> Violations:
+    plan: Document = bundle.sample_plan or {}
+    sizes = Counter(item["stratum"] for item in bundle.sample_items or ())
+    for stratum in sorted(plan["labels"].keys() ^ sizes.keys()):
+        yield f"The stratum {show(stratum)} is planned without items, or has items and no plan.", PLAN
+    for stratum in sorted(plan["labels"].keys() & sizes.keys()):
+        number, size = plan["labels"][stratum], sizes[stratum]
+        if not min(LEAST_OF_STRATUM, size) <= number <= size:
+            yield f"The plan draws {number} of {size} trajectories of the stratum {show(stratum)}.", PLAN
+
+
+def _draw(bundle: Bundle) -> Violations:
+    """Draw again, and compare the probability and the place of each item."""
+    plan: Document = bundle.sample_plan or {}
+    expected = draw_again(bundle.sample_items or [], plan["labels"], plan["seed"])
+    for item in bundle.sample_items or ():
+        task_id, position = item["task_id"], item["position"]
+        chance, place = expected.get(task_id, (0.0, None))
+        if (position is None) != (place is None):
+            how = "drawn by the seed, and left out" if position is None else "not drawn by the seed, and in the sample"
+            yield f"{show(task_id)} is {how}.", task_id
+        elif position != place:
+            yield f"{show(task_id)} is number {place} of the draw, and not {position}.", task_id
+        if item["probability"] != chance:
+            says = f"{show(task_id)} was drawn with probability {chance:.6g}, not {item['probability']:.6g}"
+            yield f"{says}.", task_id
+
+
+def draw_again(items: list[Document], labels: dict[str, Any], seed: str) -> Draw:
+    """Return probability and place of each task.
+
+    In a stratum with N tasks, the n with the lowest SHA-256(seed:task id) are drawn, each with probability n / N. The
+    one with rank r there (from 0) is due at (2r + 1) / (2n); the order is by this, then by the hash.
+    """
+    strata: dict[str, list[tuple[bytes, str]]] = {}
+    for item in items:
+        task_id = item["task_id"]
+        hashed = hashlib.sha256(f"{seed}:{task_id}".encode(errors="surrogatepass")).digest()
+        strata.setdefault(item["stratum"], []).append((hashed, task_id))
+    due: list[tuple[Fraction, bytes, str]] = []
+    found: Draw = {}
+    for stratum, members in strata.items():
+        number = min(labels.get(stratum, 0), len(members))
+        found |= {task_id: (number / len(members), None) for _, task_id in members}
+        for rank, (hashed, task_id) in enumerate(sorted(members)[:number]):
+            due.append((Fraction(2 * rank + 1, 2 * number), hashed, task_id))
+    for place, (_, _, task_id) in enumerate(sorted(due)):
+        found[task_id] = (found[task_id][0], place)
+    return found
+
+
+def _outside(bundle: Bundle, history: History) -> Violations:
+    """Check that nobody labelled, or decided on, a trajectory that was not drawn."""
+    for task_id in dict.fromkeys(_judged(bundle, history)):
+        if task_id in bundle.left_out:
+            yield f"{show(task_id)} was judged and is not in the sample.", task_id
+
+
+def _judged(bundle: Bundle, history: History) -> Iterator[str]:
+    for row in bundle.labels + bundle.adjudications:
+        yield row["facts"]["task_id"]
+    yield from (row["task_id"] for row in bundle.final_verdicts)
+    yield from (task_id for task_id, past in history.tasks.items() if past.labels or past.decisions)
