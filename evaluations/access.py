@@ -37,6 +37,13 @@ def submission_cases(submission: Submission) -> list[Case]:
     return cases.of_submission(submission)
 
 
+def submission_population(submission: Submission) -> list[Case]:
+    """Return `submission_cases`, and those that the sample plan did not draw."""
+    if submission.frozen_at is None:
+        raise PermissionDenied("The submission is not frozen: figures of its labels cannot be shown yet.")
+    return cases.of_population(submission)
+
+
 def benchmark_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:
     """Return a benchmark, and its cases whose figures the person may see.
 
@@ -56,6 +63,18 @@ def imported_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tupl
     benchmark = find_benchmark(person, slug)
     maintained = access.submissions_maintained_by(person).filter(benchmark=benchmark)
     return benchmark, link_trajectories(cases.of_imported(benchmark, rules), maintained)
+
+
+def earlier_submissions(person: Any, submission: Submission) -> list[Submission]:
+    """Return the submissions on which a planner may measure a judge: other frozen ones that the person maintains.
+
+    None for people who review an open submission of the benchmark, as for `benchmark_cases`.
+    """
+    benchmark = submission.benchmark
+    if access.annotates(person, benchmark) or access.reviews(person, benchmark, access.Role.ADJUDICATOR):
+        return []
+    maintained = access.submissions_maintained_by(person).order_by().values("pk")
+    return list(cases.earlier_submissions(submission).filter(pk__in=maintained))
 
 
 def ranked_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluations.api import audits, exporting, reports, sending
+from evaluations.api import audits, estimating, exporting, reports, sending
 
 urlpatterns = [
     path("submissions/<int:pk>/export-check", exporting.ExportCheck.as_view(), name="api-export-check"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path("submissions/<int:pk>/claims", exporting.Claims.as_view(), name="api-claims"),
     path("submissions/<int:pk>/agreement", reports.SubmissionAgreement.as_view(), name="api-agreement"),
     path("submissions/<int:pk>/comparison", reports.SubmissionComparison.as_view(), name="api-comparison"),
+    path("submissions/<int:pk>/estimate", estimating.SubmissionEstimate.as_view(), name="api-estimate"),
+    path("submissions/<int:pk>/sample-plan", estimating.PlannedSample.as_view(), name="api-sample-plan"),
     path("benchmarks/<slug:slug>/agreement", reports.BenchmarkAgreement.as_view(), name="api-benchmark-agreement"),
     path("benchmarks/<slug:slug>/comparison", reports.BenchmarkComparison.as_view(), name="api-benchmark-comparison"),
     path("benchmarks/<slug:slug>/judges", reports.Judges.as_view(), name="api-benchmark-judges"),

@@ -182,6 +182,12 @@ def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
     return frozen.filter(sample_plan__isnull=True)
 
 
+def earlier_submissions(submission: Submission) -> QuerySet[Submission]:
+    """Return the other reported submissions of the benchmark, on which the quality of a judge can be measured."""
+    others = reported_submissions(submission.benchmark).exclude(pk=submission.pk)
+    return others.select_related("benchmark").order_by("pk")
+
+
 def lengths(cases: Iterable[Case]) -> dict[int, tuple[int, int]]:
     """Return the numbers of steps and different screenshots by trajectory's primary key; answers have no steps."""
     cases = [case for case in cases if case.trajectory is not None]

@@ -11,13 +11,15 @@ from django import forms
 from django.http import Http404, QueryDict
 
 from annotation.models import Person, Submission
-from annotation.workflow import Incomplete
+from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.access import judge_named, name_of
 from evaluations.auditing import actions, reference_data
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
 from evaluations.naming import level_order, natural
+from evaluations.sample_planning import POWER, Question
+from evaluations.statistics.estimates import Estimand
 from judges.models import Judge
 
 RULES = {Rules.DEFAULT: "default", Rules.PUBLISHED: "published"}
@@ -178,6 +180,63 @@ class PairForm(FiltersForm):
         if group:
             self.fields["group"] = forms.CharField(required=False, initial=group, widget=forms.HiddenInput())
         self.order_fields(["first", "second", "level", "website", "q"])
+
+
+# --- planned samples -------------------------------------------------------------------------------------------------
+
+
+def _number(label: str, help_text: str) -> forms.FloatField:
+    return forms.FloatField(label=label, required=False, help_text=help_text, widget=forms.TextInput(NUMBER))
+
+
+NUMBER = {"inputmode": "decimal", "autocomplete": "off"}
+
+
+class PlanForm(forms.Form):
+    """What the planner is asked. `sample_planning.require_usable` checks the numbers, as for scripts."""
+
+    judge = forms.ChoiceField(required=False)
+    estimand = forms.ChoiceField(
+        label="What is estimated",
+        choices=[(Estimand.RUNS, "the rate of these trajectories"), (Estimand.AGENT, "the rate of the agent")],
+        required=False,
+        help_text="The rate of the agent also has the chance of its runs, so it needs more labels.",
+    )
+    half_width = _number("Half width of the interval", "0.05 for a 95% interval of ±5 points.")
+    budget = forms.IntegerField(
+        label="Reviews that you can pay",
+        required=False,
+        widget=forms.TextInput({"inputmode": "numeric", "autocomplete": "off"}),
+        help_text="A review is a label by one person. Each trajectory needs several.",
+    )
+    power = _number("Difference to another agent", f"Shown with a probability of {POWER:.0%}. 0.1 for 10 points.")
+    accept = _number("Success rate to exceed", "0.6 to show that the rate is above 60%.")
+    error = _number("Error of that", "The probability of a wrong acceptance. Empty: 0.05.")
+    sensitivity = _number("Sensitivity of the judge", "Empty: measured on earlier submissions, else assumed.")
+    specificity = _number("Specificity of the judge", "State both, or neither.")
+    review_usd = _number("Price of a review in USD", "To show what the plan saves.")
+
+    def __init__(self, data: Any, judges: Sequence[Judge]) -> None:
+        super().__init__(data, label_suffix="")
+        named = [(name_of(each), str(each)) for each in judges]
+        self.fields["judge"].choices = [*named, ("", "none, people alone")]  # type: ignore[attr-defined]
+        self.fields["judge"].initial = named[0][0] if named else ""
+        self.judges = {name_of(each): each for each in judges}
+
+    @property
+    def judge_chosen(self) -> Judge | None:
+        return self.judges.get(self.cleaned_data["judge"])
+
+    def question(self) -> Question:
+        """Return what a valid form asks."""
+        given = {name: value for name, value in self.cleaned_data.items() if name not in ("judge", "estimand")}
+        return Question(estimand=Estimand(self.cleaned_data["estimand"] or Estimand.RUNS), **given)
+
+    def add_refusal(self, refused: Conflict | Incomplete) -> None:
+        for problem in getattr(refused, "problems", []):
+            self.add_error(problem.where if problem.where in self.fields else None, problem.message)
+        if isinstance(refused, Conflict):
+            self.add_error(None, str(refused))
 
 
 # --- audits ----------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from evaluations.auditing.results import (
 from evaluations.auditing.summary import summarise
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, AuditCheck, SigningKey
+from evaluations.sample_planning import describe_checks
 from evaluations.views.findings import checks_counted, counted, finding_rows, passed_rows, risk_rows
 
 MOST_UPLOADS = 20  # newest uploads shown
@@ -192,7 +193,8 @@ def _build_context(found: Audit) -> dict[str, Any]:
     return {
         "audit": found,
         "submission": found.submission,
-        "trajectories": find_to_label(found.submission.trajectories.all()).count(),
+        "trajectories": (total := find_to_label(found.submission.trajectories.all()).count()),
+        "checks": describe_checks(total),
         "sample": found.sample,
         "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
         "check": checks[0],

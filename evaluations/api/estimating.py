@@ -1,0 +1,108 @@
+"""API endpoints that plan a sample of a submission, draw it, and estimate its success rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers, status
+from rest_framework.response import Response
+
+from annotation import workflow
+from annotation.access import Role, submission_for
+from annotation.api.base import Request, View
+from annotation.api_tokens import Scope
+from annotation.models import Submission
+from evaluations import access, cases, estimating
+from evaluations.api.reports import LONGEST_JUDGE, Report, judge_named
+from evaluations.api.shapes import serializer_of
+from evaluations.estimating import Estimate
+from evaluations.sample_planning import Question, SamplePlanning, plan_sample
+from evaluations.statistics.estimates import Estimand
+
+ESTIMANDS = [each.value for each in Estimand]
+JUDGE_HELP = "A judge's name, or name@version; without it people alone."
+
+EstimateSerializer = serializer_of(Estimate, name="SuccessRateEstimate")
+SamplePlanningSerializer = serializer_of(
+    SamplePlanning, {"goal": serializers.DictField(help_text="What was asked, by field.")}
+)
+
+
+class EstimateFilters(serializers.Serializer):
+    judge = serializers.CharField(required=False, max_length=LONGEST_JUDGE, help_text=JUDGE_HELP)
+    estimand = serializers.ChoiceField(
+        ESTIMANDS, required=False, help_text="The rate of these runs or of the agent; as the sample plan if omitted."
+    )
+
+
+class PlanQuestion(serializers.Serializer):
+    """One goal: half_width, budget, power or accept."""
+
+    judge = serializers.CharField(required=False, max_length=LONGEST_JUDGE, help_text=JUDGE_HELP)
+    estimand = serializers.ChoiceField(ESTIMANDS, required=False, help_text="The rate of these runs, or of the agent.")
+    half_width = serializers.FloatField(required=False, help_text="Half of the 95% interval, such as 0.05.")
+    budget = serializers.IntegerField(required=False, help_text="Labels by one person that can be paid.")
+    power = serializers.FloatField(
+        required=False, help_text="A difference to another agent that is shown with probability 0.8."
+    )
+    accept = serializers.FloatField(required=False, help_text="A success rate that is shown to be exceeded.")
+    error = serializers.FloatField(required=False, help_text="Of accept; 0.05 if omitted.")
+    sensitivity = serializers.FloatField(
+        required=False, help_text="Expected of the judge; measured on earlier submissions, else assumed, if omitted."
+    )
+    specificity = serializers.FloatField(required=False, help_text="Expected of the judge, with the sensitivity.")
+    review_usd = serializers.FloatField(required=False, help_text="The price of a review.")
+
+
+class SubmissionEstimate(Report):
+    """The success rate of a submission by people alone, by people and judge, and by the judge only."""
+
+    tag = "Results"
+    operation_ids = {"GET": "get_submission_estimate"}
+    serializer_class = EstimateSerializer
+    filters = EstimateFilters
+
+    def get(self, request: Request, pk: int) -> Response:
+        """Estimate the success rate of a frozen submission (409 before the freeze). 400 lists the judges."""
+        submission = self.frozen("estimate")
+        chosen = self.chosen()
+        found = access.submission_population(submission)
+        judge = judge_named(chosen["judge"], found, submission.benchmark.slug) if "judge" in chosen else None
+        population = estimating.load_population(submission, judge, found)
+        stated = Estimand(chosen["estimand"]) if "estimand" in chosen else None
+        return Response(estimating.estimate(population, stated).as_json())
+
+
+class PlannedSample(View):
+    """A planned sample of a submission, for its maintainers."""
+
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Submissions"
+    operation_ids = {"GET": "plan_sample", "POST": "use_sample_plan"}
+    serializer_class = SamplePlanningSerializer
+    pagination_class = None  # type: ignore[assignment]
+    filters = PlanQuestion
+
+    def get(self, request: Request, pk: int) -> Response:
+        """Plan how many trajectories people label. It changes nothing."""
+        submission = submission_for(request.user, pk, Role.MAINTAINER)
+        planned, _ = self._plan(submission, self.chosen())
+        return Response(planned.as_json())
+
+    @extend_schema(request=PlanQuestion, responses={201: SamplePlanningSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Draw the planned sample, once and before the first label. It cannot be changed."""
+        submission = submission_for(request.user, pk, Role.MAINTAINER)
+        planned, terms = self._plan(submission, self.given(PlanQuestion))
+        workflow.make_plan(request.user, submission, terms)
+        return Response(planned.as_json(), status.HTTP_201_CREATED)
+
+    def _plan(self, submission: Submission, asked: dict[str, Any]) -> tuple[SamplePlanning, workflow.PlanTerms]:
+        asked = dict(asked)
+        found = cases.of_population(submission)
+        named = asked.pop("judge", None)
+        judge = None if named is None else judge_named(named, found, submission.benchmark.slug)
+        question = Question(**asked | {"estimand": Estimand(asked.pop("estimand", Estimand.RUNS))})
+        population = estimating.load_population(submission, judge, found)
+        return plan_sample(population, question, access.earlier_submissions(self.request.user, submission))

@@ -1,0 +1,148 @@
+"""Tables and the chart of an estimated success rate and of a planned sample. Nothing is computed here."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from annotation.formats.printable import counted
+from annotation.models import SamplePlan
+from evaluations import charts
+from evaluations.charts import Rates
+from evaluations.estimating import Estimate
+from evaluations.sample_planning import SamplePlanning
+from evaluations.statistics import Measure
+from evaluations.tables import Column, Table, tabulate, written
+
+PEOPLE, COMBINED, JUDGE_ONLY = "People alone", "People and judge", "Judge only"
+KINDS = (
+    Column(PEOPLE, "rate", "From the labelled trajectories alone.", "people"),
+    Column(COMBINED, "rate", "From the labels, and the judge's verdicts on all trajectories.", "combined"),
+    Column(
+        JUDGE_ONLY,
+        "rate",
+        "From the judge's verdicts alone. Its interval ignores that the judge can be wrong: do not report it.",
+        "judge_only",
+    ),
+)
+LABELLED = Column("Labelled", "count", "Trajectories with a final verdict of people.", "n_labelled")
+TOTAL = Column("Trajectories", "count", of="n_total")
+
+
+def tables(found: Estimate) -> list[Table]:
+    return [overall(found), levels(found), strata(found)]
+
+
+def overall(found: Estimate) -> Table:
+    return tabulate("success-rate", "Success rate", [*KINDS, LABELLED, TOTAL], [found], basis(found))
+
+
+def levels(found: Estimate) -> Table:
+    columns = [Column("Level", of="level"), *KINDS, LABELLED, TOTAL]
+    return tabulate("rate-by-level", "By level", columns, found.levels)
+
+
+def strata(found: Estimate) -> Table:
+    columns = [
+        Column("Stratum", of="stratum"),
+        Column("Trajectories", "count", of="total"),
+        Column("To label", "count", "Trajectories that are labelled.", "drawn"),
+        Column("Labelled", "count", of="labelled"),
+        Column("Successes", "count", "Labelled trajectories that are a success.", "successes"),
+    ]
+    return tabulate("labels-by-stratum", "Labels by stratum", columns, found.strata)
+
+
+def basis(found: Estimate) -> str:
+    """Return in words what is estimated, and from how many labels."""
+    total = counted(found.n_total, "trajectory", "trajectories")
+    if found.people.value is None:
+        known = f"{found.n_labelled:,} of {total} labelled."
+    elif found.n_labelled == found.n_total:
+        known = f"All {total} labelled." if found.n_total > 1 else f"{total} labelled."
+    else:
+        known = f"Estimated from {found.n_labelled:,} of {found.n_total:,} labelled trajectories."
+    return " ".join(filter(None, (f"Estimand: {found.meaning}.", known, found.reason, _bounds(found))))
+
+
+def _bounds(found: Estimate) -> str:
+    if found.bounds is None:
+        return ""
+    low, high = (written(end, "rate") for end in found.bounds)
+    return f"Whatever the others are, the rate is between {low} and {high}."
+
+
+def chart(found: Estimate) -> Rates:
+    """Draw the three estimates below each other."""
+    rows: list[tuple[str, Measure]] = [
+        (PEOPLE, found.people),
+        (COMBINED, found.combined),
+        (JUDGE_ONLY, found.judge_only),
+    ]
+    return charts.rates("success-rate", "Success rate", rows)
+
+
+# --- a plan ----------------------------------------------------------------------------------------------------------
+
+
+def planned_strata(planned: SamplePlanning) -> Table:
+    columns = [
+        Column("Stratum", of="name"),
+        Column("Trajectories", "count", of="total"),
+        Column("To label", "count", of="labels"),
+        Column("Expected rate", "rate", "Expected success rate by people.", "expected_rate"),
+    ]
+    return tabulate("planned-strata", "Labels by stratum", columns, planned.strata)
+
+
+def summary(planned: SamplePlanning) -> list[str]:
+    """Return the plan in sentences."""
+    widths = (planned.expected_half_width, planned.half_width_if_judge_is_worse, planned.half_width_if_judge_is_useless)
+    half, worse, useless = (written(each, "size") for each in widths)
+    effort, accepted = planned.reviews, planned.acceptance
+    told = [
+        f"Label {planned.labels:,} of {counted(planned.n_total, 'trajectory', 'trajectories')}.",
+        f"Estimand: {planned.meaning}.",
+        f"Expected half width of the 95% interval: {half} points.",
+    ]
+    if accepted is not None:
+        told.append(
+            f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more: wrong with a probability of "
+            f"{written(accepted.error, 'rate')}, and likely to accept with {written(accepted.power, 'rate')}."
+        )
+    if planned.judge:
+        told += [
+            f"People alone would need {planned.people_alone_labels:,} labelled trajectories for it.",
+            f"If the judge is much worse than expected: {worse} points with these labels; if it is useless: {useless}.",
+            quality(planned),
+        ]
+    told.append(
+        f"This takes {counted(effort.planned, 'review')} instead of {effort.everything:,}. "
+        f"That saves {effort.saved:,}, not counting adjudication."
+    )
+    if effort.saved_usd is not None:
+        spent = "" if effort.judge_usd is None else f"; the judge has cost {written(effort.judge_usd, 'dollars')}"
+        told.append(f"Saved: {written(effort.saved_usd, 'dollars')} for reviews{spent}.")
+    return told
+
+
+def quality(planned: SamplePlanning) -> str:
+    """Return the expected quality of the judge in words, and where it comes from."""
+    expected = planned.quality
+    if expected is None:
+        return ""
+    source = {
+        "stated": "as stated",
+        "measured": f"measured on {counted(expected.cases, 'earlier trajectory', 'earlier trajectories')}",
+        "assumed": "assumed, because earlier submissions do not show it",
+    }[expected.source]
+    rates = f"{written(expected.sensitivity, 'rate')} and specificity {written(expected.specificity, 'rate')}"
+    chance = "" if expected.informative else " This is no better than chance, so the verdicts save no labels."
+    return f"Expected of the judge: sensitivity {rates}, {source}.{chance}"
+
+
+def drawn(plan: SamplePlan) -> Table:
+    """Return the strata of a plan that was drawn."""
+    sizes = Counter(plan.items.values_list("stratum", flat=True))
+    columns = [Column("Stratum"), Column("Trajectories", "count"), Column("To label", "count")]
+    rows = [[name, sizes[name], labels] for name, labels in sorted(plan.labels.items())]
+    return Table("planned-strata", "Labels by stratum", columns, rows)

@@ -1,0 +1,312 @@
+"""Estimate the success rate of a submission from the labels of a planned sample, with or without a judge.
+
+Only final human verdicts count, and a human label 2 is no success. The judge's verdicts are those of the sample plan if
+it was made with this judge, because nobody knew a label then; otherwise those that a comparison uses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from django.db.models import Max
+
+from annotation.formats.printable import counted
+from annotation.models import PlannedItem, SamplePlan, Submission
+from annotation.records import Verdict
+from evaluations import cases as loading
+from evaluations.cases import Case
+from evaluations.comparison import find_judgments
+from evaluations.comparison.results import Judged
+from evaluations.encoding import fields_to_json
+from evaluations.naming import NOT_KNOWN, level_order
+from evaluations.statistics import Measure, estimates
+from evaluations.statistics.estimates import Estimand
+from judges.models import Judge, Judgment
+
+SMALLEST_STRATUM = 20  # trajectories; labels are drawn from each stratum, so small ones would cost too many
+LONGEST_LEVEL = 60  # characters of a level in the name of a stratum
+OTHER_LEVELS = "other levels"
+UNSCORED, ONE_STRATUM = "unscored", "all"
+UNPLANNED = "none"  # a value of ``method`` in addition to those of `statistics.estimates`
+VERDICT_WORDS = {1: "success", 0: "no success"}
+
+Verdicts = Mapping[int, int | None]  # by the trajectory's primary key: 1 success, 0 not, None unscored
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """All trajectories of a submission with the judge's verdicts; ``strata`` are by the trajectory's primary key.
+
+    ``items`` are those of the sample plan, empty without one. ``later_verdicts``: the plan was made without the
+    verdicts of this judge.
+    """
+
+    submission: Submission
+    cases: Sequence[Case]
+    judge: Judge | None
+    verdicts: Verdicts
+    strata: Mapping[int, str]
+    spent: float | None = None  # US dollars of the judgments, None if none has a cost
+    plan: SamplePlan | None = None
+    items: Mapping[int, PlannedItem] = field(default_factory=dict)
+    later_verdicts: bool = False
+
+    @property
+    def run(self) -> int | None:
+        """Return the newest run with judgments; None for imported ones."""
+        made = Judgment.objects.filter(judge=self.judge, item__run__submission=self.submission, item__run__test=False)
+        newest: int | None = made.aggregate(newest=Max("item__run"))["newest"]
+        return newest
+
+    @property
+    def scored(self) -> int:
+        return sum(verdict is not None for verdict in self.verdicts.values())
+
+
+def load_population(submission: Submission, judge: Judge | None, cases: Sequence[Case] | None = None) -> Population:
+    """Return the population; ``cases`` are those of `of_population`, if the caller has them already."""
+    found = loading.of_population(submission) if cases is None else cases
+    said = find_judgments(judge, found, benchmark=submission.benchmark.slug) if judge else {}
+    verdicts = {pk_of(case): _read_verdict(said.get(case.key)) for case in found}
+    plan = SamplePlan.objects.filter(submission=submission).first()
+    items = {each.trajectory_id: each for each in plan.items.all()} if plan else {}
+    planned = plan is not None and judge is not None and plan.judge.get("fingerprint") == judge.fingerprint
+    if planned:
+        verdicts = {pk: item.judged if item.judged is None else int(item.judged == 1) for pk, item in items.items()}
+    return Population(
+        submission=submission,
+        cases=found,
+        judge=judge,
+        verdicts=verdicts,
+        strata={pk: item.stratum for pk, item in items.items()} or name_strata(found, verdicts, judge is not None),
+        spent=_add_costs(said.values()),
+        plan=plan,
+        items=items,
+        later_verdicts=plan is not None and judge is not None and not planned,
+    )
+
+
+def pk_of(case: Case) -> int:
+    assert case.trajectory is not None  # noqa: S101 - a submission has no case without one
+    return case.trajectory
+
+
+def _read_verdict(judged: Judged | None) -> int | None:
+    return None if judged is None or judged.verdict is None else int(judged.verdict is Verdict.SUCCESS)
+
+
+def _add_costs(judged: Iterable[Judged]) -> float | None:
+    costs = [cost for each in judged for _, cost in each.spent if cost is not None]
+    return sum(costs) if costs else None
+
+
+# --- strata ----------------------------------------------------------------------------------------------------------
+
+
+def name_strata(cases: Iterable[Case], verdicts: Verdicts, by_judge: bool) -> dict[int, str]:
+    """Return the stratum of each trajectory: the judge's verdict and the level, such as "success, hard".
+
+    Levels with fewer than `SMALLEST_STRATUM` trajectories of a verdict become "other levels". If these are still fewer,
+    the next smallest level joins them. If only one stratum of the verdict is left, it is named by the verdict alone.
+    Verdicts are never merged. Unscored trajectories are one stratum. Without a judge the levels alone are strata.
+    """
+    levels: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for case in cases:
+        pk = pk_of(case)
+        said = verdicts.get(pk)
+        verdict = "" if not by_judge else UNSCORED if said is None else VERDICT_WORDS[said]
+        levels[verdict][case.level[:LONGEST_LEVEL] or f"level {NOT_KNOWN}"].append(pk)
+    found: dict[int, str] = {}
+    for verdict, own in levels.items():
+        merged = {"": [pk for pks in own.values() for pk in pks]} if verdict == UNSCORED else _merge_small(own)
+        for level, pks in merged.items():
+            found |= dict.fromkeys(pks, ", ".join(filter(None, (verdict, level))) or ONE_STRATUM)
+    return found
+
+
+def _merge_small(levels: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    """Merge small levels; the key is "" if all are merged, or if there is only one."""
+    large, small = dict(levels), list[int]()
+    while large and (len(min(large.values(), key=len)) < SMALLEST_STRATUM or 0 < len(small) < SMALLEST_STRATUM):
+        smallest = min(large, key=lambda level: (len(large[level]), level))
+        small += large.pop(smallest)
+    if not large:
+        return {"": small}
+    if not small:
+        return large if len(large) > 1 else {"": next(iter(large.values()))}
+    return large | {OTHER_LEVELS: small}
+
+
+# --- estimates -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LevelEstimate:
+    """The estimates of the trajectories of one level."""
+
+    level: str
+    n_labelled: int
+    n_total: int
+    people: Measure
+    combined: Measure
+    judge_only: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class StratumCount:
+    """A stratum of ``total`` trajectories: ``drawn`` are to be labelled, and ``labelled`` have a final verdict."""
+
+    stratum: str
+    total: int
+    drawn: int
+    labelled: int
+    successes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The success rate of a submission by people, by people and judge together, and by the judge alone.
+
+    ``bounds`` are the lowest and the highest success rate that the labels allow, whatever the others would say; only
+    if labels are not a planned sample and some are missing.
+    """
+
+    submission: Annotated[int, "Number of the submission."]
+    judge: Annotated[str, "Name of the judge, empty without one."]
+    fingerprint: str
+    estimand: Estimand
+    meaning: Annotated[str, "The estimand in words."]
+    n_labelled: Annotated[int, "Trajectories whose final human verdict counts here."]
+    n_total: int
+    people: Measure
+    combined: Measure
+    judge_only: Measure
+    method: Annotated[str, "How the combined estimate is made; none if there is no estimate."]
+    reason: Annotated[str, "Why the combined estimate is not the one with the judge, empty if it is."]
+    planned: Annotated[bool, "Whether a sample plan drew the trajectories that people label."]
+    bounds: list[float] | None
+    levels: list[LevelEstimate]
+    strata: list[StratumCount]
+
+    def as_json(self) -> dict[str, Any]:
+        return fields_to_json(self)
+
+
+NO_JUDGE = "no judge was chosen"
+NO_LABELS = "no trajectory has a final verdict of people"
+
+
+def estimate(population: Population, estimand: Estimand | None = None) -> Estimate:
+    """Return the estimates; ``estimand`` defaults to that of the sample plan, and to the runs without one.
+
+    Without a plan, labels of only some trajectories are no random sample, so nothing but `bounds` follows from them.
+    Under a plan, nothing is estimated before all drawn trajectories have a final verdict: those that are decided first
+    are the easy ones.
+    """
+    plan = population.plan
+    chosen = estimand or (Estimand(plan.estimand) if plan else Estimand.RUNS)
+    given = _build_cases(population)
+    labelled = [case for case, _ in given if case.label is not None]
+    missing = _explain_missing(population, len(labelled))
+    levels = sorted({level for _, level in given}, key=level_order)
+    of_all = [case for case, _ in given]
+    found = _complete(estimates.estimate(of_all, chosen), missing, population)
+    by_level = estimates.estimate_groups(of_all, [level for _, level in given], chosen)
+    return Estimate(
+        submission=population.submission.pk,
+        judge=str(population.judge or ""),
+        fingerprint=population.judge.fingerprint if population.judge else "",
+        estimand=chosen,
+        meaning=describe(chosen, len(given)),
+        n_labelled=len(labelled),
+        n_total=len(given),
+        people=found.people,
+        combined=found.combined,
+        judge_only=found.judge_only,
+        method=found.method,
+        reason=found.reason,
+        planned=plan is not None,
+        bounds=_bound(labelled, len(given)) if missing and not plan and labelled else None,
+        levels=[_describe_level(str(level), by_level[level], missing, population) for level in levels],
+        strata=_count_strata(population, given),
+    )
+
+
+def describe(estimand: Estimand, total: int) -> str:
+    runs = counted(total, "trajectory", "trajectories")
+    if estimand is Estimand.RUNS:
+        return f"the success rate of {'this' if total == 1 else 'these'} {runs}"
+    return f"the success rate of the agent, of whose runs {'this' if total == 1 else 'these'} {runs} are a sample"
+
+
+def _build_cases(population: Population) -> list[tuple[estimates.Case, str]]:
+    """Return the trajectories with their levels; labels outside of the draw are left out."""
+    found = []
+    for case in population.cases:
+        pk, item = pk_of(case), population.items.get(pk_of(case))
+        drawn = population.plan is None or (item is not None and item.position is not None)
+        label = int(case.final is Verdict.SUCCESS) if drawn and case.final is not None else None
+        verdict, probability = population.verdicts.get(pk), item.probability if item else 1.0
+        row = estimates.Case(population.strata.get(pk, UNSCORED), verdict, label, probability, case.task_id)
+        found.append((row, case.level or NOT_KNOWN))
+    return found
+
+
+def _explain_missing(population: Population, labelled: int) -> str:
+    """Return why these labels cannot be extrapolated, "" if they can."""
+    total = len(population.cases)
+    if not labelled:
+        return NO_LABELS
+    if population.plan is not None:
+        drawn = sum(item.position is not None for item in population.items.values())
+        waiting = drawn - labelled
+        return f"{waiting:,} of the {drawn:,} drawn trajectories have no final verdict yet" if waiting else ""
+    if labelled == total:
+        return ""
+    return (
+        f"the {labelled:,} labelled of {total:,} trajectories are not a planned sample: nothing is assumed about which "
+        "were labelled"
+    )
+
+
+def _complete(found: estimates.Estimates, missing: str, population: Population) -> estimates.Estimates:
+    """Return the estimates with reasons of this module; with the reason ``missing`` only that of the judge."""
+    if population.judge is None:
+        found = replace(found, judge_only=Measure.missing(NO_JUDGE))
+    if missing or not found.n_labelled:
+        why = missing or NO_LABELS
+        none = Measure.missing(why, found.n_labelled)
+        return replace(found, people=none, combined=none, method=UNPLANNED, reason=_sentence(why))
+    if population.later_verdicts and not found.reason:
+        return replace(found, reason="The sample plan was made without the verdicts of this judge.")
+    return found
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _bound(labelled: Sequence[estimates.Case], total: int) -> list[float]:
+    """Return (k / N, (k + N - n) / N): the success rates if all N - n other trajectories fail, and if all succeed."""
+    successes = sum(case.label or 0 for case in labelled)
+    return [successes / total, (successes + total - len(labelled)) / total]
+
+
+def _describe_level(level: str, found: estimates.Estimates, missing: str, population: Population) -> LevelEstimate:
+    told = _complete(found, missing, population)
+    return LevelEstimate(level, told.n_labelled, told.n_total, told.people, told.combined, told.judge_only)
+
+
+def _count_strata(population: Population, given: Sequence[tuple[estimates.Case, str]]) -> list[StratumCount]:
+    """Return the strata, the first by name; without a plan every trajectory is to be labelled."""
+    total, drawn, labelled, successes = (Counter[str]() for _ in range(4))
+    for case, (row, _) in zip(population.cases, given, strict=True):
+        item = population.items.get(pk_of(case))
+        total[row.stratum] += 1
+        drawn[row.stratum] += population.plan is None or (item is not None and item.position is not None)
+        labelled[row.stratum] += row.label is not None
+        successes[row.stratum] += row.label or 0
+    return [StratumCount(name, total[name], drawn[name], labelled[name], successes[name]) for name in sorted(total)]

@@ -1,0 +1,385 @@
+"""Plan how many trajectories of a submission people label, and how many of each stratum, before the first label."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Annotated, Any
+
+from annotation.models import Assignment, SamplePlan, Submission
+from annotation.records import Problem, Verdict
+from annotation.workflow import Conflict, Incomplete, PlanTerms
+from annotation.workflow.guards import require_unfrozen
+from evaluations import cases as loading
+from evaluations.comparison import find_judgments
+from evaluations.comparison.results import Answer
+from evaluations.comparison.rows import pair_cases
+from evaluations.encoding import fields_to_json
+from evaluations.estimating import ONE_STRATUM, VERDICT_WORDS, Population, describe, pk_of
+from evaluations.statistics import planning
+from evaluations.statistics.estimates import Estimand
+from evaluations.statistics.planning import AcceptancePlan, LabelPlan, StratumPlan
+from judges.models import Judge
+
+Acceptance = AcceptancePlan | None
+POWER = 0.8  # of the goal `Goal.POWER`
+USUAL_ERROR = 0.05
+MOST_REVIEWS = 10_000_000
+MOST_USD = 1_000_000
+FEWEST_OF_A_KIND = 10  # successes, and failures, that a measured quality needs
+
+
+class Goal(StrEnum):
+    """What a planned sample is for; the name of the field of `Question` with its number."""
+
+    HALF_WIDTH = "half_width"
+    BUDGET = "budget"
+    POWER = "power"
+    ACCEPT = "accept"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the planner is asked: one goal, and what is expected of the judge.
+
+    ``half_width`` of the 95% interval; ``budget`` in reviews; ``power`` is the difference of two success rates that the
+    labels show with a probability of `POWER`; ``accept`` is the success rate that they show to be exceeded, with at
+    most ``error``. ``sensitivity`` and ``specificity`` replace the measured ones. ``review_usd`` is the price of a
+    review.
+    """
+
+    half_width: float | None = None
+    budget: int | None = None
+    power: float | None = None
+    accept: float | None = None
+    error: float | None = None
+    estimand: Estimand = Estimand.RUNS
+    sensitivity: float | None = None
+    specificity: float | None = None
+    review_usd: float | None = None
+
+    @property
+    def goal(self) -> Goal:
+        return next(goal for goal in Goal if getattr(self, goal.value) is not None)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was stated."""
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+
+
+RANGES: dict[str, tuple[float, float, str]] = {  # the lower end is excluded
+    "half_width": (0, 0.49, "a half width above 0 and at most 0.49, such as 0.05"),
+    "budget": (0, MOST_REVIEWS, f"a budget of 1 to {MOST_REVIEWS:,} reviews"),
+    "power": (0, 0.99, "a difference above 0 and at most 0.99, such as 0.1"),
+    "accept": (0, 0.99, "a success rate above 0 and at most 0.99, such as 0.6"),
+    "error": (0, 0.5, "an error above 0 and at most 0.5, such as 0.05"),
+    "sensitivity": (0, 1, "a sensitivity above 0 and at most 1, such as 0.8"),
+    "specificity": (0, 1, "a specificity above 0 and at most 1, such as 0.9"),
+    "review_usd": (0, MOST_USD, f"a price of a review above 0 and at most {MOST_USD:,} USD"),
+}
+
+
+def require_usable(question: Question) -> None:
+    """Raise Incomplete with everything that is wrong in a question."""
+    problems = []
+    for name, (low, high, words) in RANGES.items():
+        value = getattr(question, name)
+        if value is not None and not low < value <= high:
+            problems.append(Problem("plan_number_unusable", f"Enter {words}.", name))
+    if sum(getattr(question, goal.value) is not None for goal in Goal) != 1:
+        problems.append(
+            Problem("plan_goal_not_one", "State one goal: a half width, a budget, a power or an acceptance.", "goal")
+        )
+    if question.error is not None and question.accept is None:
+        problems.append(Problem("plan_error_unused", "An error belongs to the goal of an acceptance.", "error"))
+    if (question.sensitivity is None) != (question.specificity is None):
+        problems.append(
+            Problem("plan_quality_incomplete", "State both the sensitivity and the specificity.", "specificity")
+        )
+    elif question.sensitivity is not None and question.sensitivity + (question.specificity or 0) <= 1:
+        message = (
+            "Sensitivity and specificity must add up to more than 1: otherwise the verdicts are no better than chance."
+        )
+        problems.append(Problem("plan_quality_of_chance", message, "specificity"))
+    if problems:
+        raise Incomplete(problems)
+
+
+# --- the judge's expected quality -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuality:
+    """The expected quality of a judge: its sensitivity and specificity, and where they come from.
+
+    Measured ones are (k + 1) / (m + 2) of m successes or failures in the ``cases``, k of them judged rightly, so that
+    few cases never promise a perfect judge.
+    """
+
+    sensitivity: float
+    specificity: float
+    source: Annotated[str, "stated, measured or assumed."]
+    cases: Annotated[int, "Decided trajectories that a measured quality is based on."] = 0
+
+    @property
+    def informative(self) -> bool:
+        return self.sensitivity + self.specificity > 1
+
+
+ASSUMED = JudgeQuality(0.75, 0.8, "assumed")  # of a simple judge; a better one saves more labels than planned
+
+
+def find_quality(question: Question, judge: Judge, earlier: Sequence[Submission]) -> JudgeQuality:
+    """Return the stated quality, else the one measured on the ``earlier`` submissions, else `ASSUMED`.
+
+    Measured against final human verdicts, of which label 2 is no success, on at least `FEWEST_OF_A_KIND` successes and
+    as many others.
+    """
+    if question.sensitivity is not None and question.specificity is not None:
+        return JudgeQuality(question.sensitivity, question.specificity, "stated")
+    if not earlier:
+        return ASSUMED
+    benchmark = earlier[0].benchmark
+    cases = loading.of_benchmark(benchmark, earlier, imported=False)
+    pairs = pair_cases(cases, find_judgments(judge, cases, benchmark=benchmark.slug))
+    counts = Counter((human is Verdict.SUCCESS, said) for _, human, said in pairs)
+    successes = counts[True, Answer.SUCCESS] + counts[True, Answer.NO_SUCCESS]
+    others = counts[False, Answer.SUCCESS] + counts[False, Answer.NO_SUCCESS]
+    if min(successes, others) < FEWEST_OF_A_KIND:
+        return ASSUMED
+    sensitivity = (counts[True, Answer.SUCCESS] + 1) / (successes + 2)
+    specificity = (counts[False, Answer.NO_SUCCESS] + 1) / (others + 2)
+    return JudgeQuality(sensitivity, specificity, "measured", successes + others)
+
+
+def expect_rates(population: Population, quality: JudgeQuality | None) -> dict[str, float]:
+    """Return the expected success rate of each stratum, from `rates_of_judge`; 1/2 without an informative judge.
+
+    Unscored strata have the rate that is expected over all. Of n trajectories the rate is between 1 / (n + 2) and
+    (n + 1) / (n + 2), because no judge is perfect.
+    """
+    sizes = Counter(population.strata.values())
+    if quality is None or not quality.informative or not population.scored:
+        return dict.fromkeys(sizes, 0.5)
+    said = Counter(verdict == 1 for verdict in population.verdicts.values() if verdict is not None)
+    rates = planning.rates_of_judge(said, quality.sensitivity, quality.specificity)
+    overall = sum(rates[success] * number for success, number in said.items()) / said.total()
+    by_name = {VERDICT_WORDS[success]: rate for success, rate in rates.items()}
+    found = {}
+    for name, size in sizes.items():
+        rate = by_name.get(name.partition(",")[0], overall)
+        found[name] = min((size + 1) / (size + 2), max(1 / (size + 2), rate))
+    return found
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Reviews, which are labels by one person, without adjudication; ``saved`` of those of labelling everything.
+
+    In US dollars if a review has a price; ``judge_usd`` is what the judgments have cost, null if that is unknown.
+    """
+
+    planned: int
+    everything: int
+    people_alone: int
+    saved: int
+    saved_usd: float | None
+    judge_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SamplePlanning:
+    """A sample that was planned, and not drawn yet. Half widths are those of the expected 95% interval."""
+
+    submission: int
+    judge: str
+    fingerprint: str
+    goal: Annotated[dict[str, Any], "What was asked."]
+    estimand: Estimand
+    meaning: Annotated[str, "The estimand in words."]
+    n_total: int
+    labels: Annotated[int, "Trajectories that people label."]
+    strata: list[StratumPlan]
+    expected_half_width: float
+    people_alone_labels: Annotated[int, "Trajectories that people would label without a judge."]
+    half_width_if_judge_is_worse: Annotated[float, "If the strata differ only half as much as expected."]
+    half_width_if_judge_is_useless: Annotated[float, "If the strata do not differ."]
+    acceptance: Annotated[AcceptancePlan | None, "Only for the goal of an acceptance."]
+    quality: JudgeQuality | None
+    reviews: Effort
+    digest: Annotated[str, "Changes if a term of the plan changes."]
+    refusal: Annotated[str, "Why the submission cannot be reviewed by this plan, empty if it can."]
+
+    def as_json(self) -> dict[str, Any]:
+        return fields_to_json(self)
+
+
+def plan_sample(
+    population: Population, question: Question, earlier: Sequence[Submission]
+) -> tuple[SamplePlanning, PlanTerms]:
+    """Return the plan, and the terms that `annotation.workflow.make_plan` draws it by.
+
+    Raises Incomplete for a question that is not usable, and Conflict if there is nothing to plan with.
+    """
+    require_usable(question)
+    total, judge = len(population.cases), population.judge
+    if not total:
+        raise Conflict("This submission has no trajectories, so no sample can be planned.")
+    if judge is not None and not population.scored:
+        raise Conflict(
+            f"{judge} has no verdict on any of the {total:,} trajectories. Run it first, or plan without a judge."
+        )
+    quality = find_quality(question, judge, earlier) if judge else None
+    rates = expect_rates(population, quality)
+    if question.accept is not None:
+        # The number of successes that accepts is that of a simple random sample.
+        population, rates = _without_strata(population, rates)
+    found, accepted = _solve(population, question, rates)
+    terms = _build_terms(population, question, found)
+    planned = SamplePlanning(
+        submission=population.submission.pk,
+        judge=str(judge or ""),
+        fingerprint=judge.fingerprint if judge else "",
+        goal=question.as_json(),
+        estimand=question.estimand,
+        meaning=describe(question.estimand, total),
+        n_total=total,
+        labels=found.labels,
+        strata=list(found.strata),
+        expected_half_width=found.expected_half_width,
+        people_alone_labels=found.people_alone_labels,
+        half_width_if_judge_is_worse=found.if_judge_is_worse,
+        half_width_if_judge_is_useless=found.if_judge_is_useless,
+        acceptance=accepted,
+        quality=quality,
+        reviews=_count_reviews(population, question, found),
+        digest=_digest(terms),
+        refusal=find_refusal(population.submission),
+    )
+    return planned, terms
+
+
+def _solve(population: Population, question: Question, rates: Mapping[str, float]) -> tuple[LabelPlan, Acceptance]:
+    strata = dict(sorted(Counter(population.strata.values()).items()))
+    estimand, required = question.estimand, population.submission.required_labels
+    try:
+        if question.half_width is not None:
+            return planning.plan_half_width(strata, rates, question.half_width, estimand), None
+        if question.budget is not None:
+            return planning.plan_budget(strata, rates, question.budget, estimand, required), None
+        if question.power is not None:
+            return planning.plan_labels(strata, rates, _count_for_power(strata, rates, question), estimand), None
+        accepted = _plan_acceptance(len(population.cases), rates, strata, question)
+        return planning.plan_labels(strata, rates, accepted.labels, estimand), accepted
+    except ValueError as error:
+        raise Conflict(str(error)) from error
+
+
+def _without_strata(population: Population, rates: Mapping[str, float]) -> tuple[Population, dict[str, float]]:
+    overall = _expect_overall(Counter(population.strata.values()), rates)
+    return replace(population, strata=dict.fromkeys(population.strata, ONE_STRATUM)), {ONE_STRATUM: overall}
+
+
+def _expect_overall(strata: Mapping[str, int], rates: Mapping[str, float]) -> float:
+    return sum(rates[name] * size for name, size in strata.items()) / sum(strata.values())
+
+
+def _count_for_power(strata: Mapping[str, int], rates: Mapping[str, float], question: Question) -> int:
+    """Return the labels of `plan_power` for another agent that fails and succeeds independently of this one.
+
+    The share of the variance that the judge leaves is that of a plan which labels half of the trajectories.
+    """
+    total, first = sum(strata.values()), _expect_overall(strata, rates)
+    second = first - (question.power or 0) if first > (question.power or 0) else first + (question.power or 0)
+    if second > 1:
+        raise Conflict(f"With an expected rate of {first:.0%} no agent differs by so much. Enter a smaller difference.")
+    half = max(total // 2, planning.fewest_labels(strata))
+    width = planning.plan_labels(strata, rates, half, Estimand.AGENT).expected_half_width
+    alone = planning.people_half_width(total, first, half, Estimand.AGENT)
+    unexplained = min(1.0, (width / alone) ** 2) if alone else 1.0
+    differing = max(first * (1 - second) + second * (1 - first), abs(first - second))
+    found = planning.plan_power(total, first, second, differing, power=POWER, unexplained=unexplained)
+    if found.labels is None:
+        raise Conflict(
+            f"All {total:,} labels show it only with a probability of {found.power:.0%}. Enter a larger difference."
+        )
+    return max(found.labels, planning.fewest_labels(strata))
+
+
+def _plan_acceptance(
+    total: int, rates: Mapping[str, float], strata: Mapping[str, int], question: Question
+) -> AcceptancePlan:
+    good, unacceptable = _expect_overall(strata, rates), question.accept or 0
+    if good <= unacceptable:
+        raise Conflict(
+            f"The expected success rate is {good:.0%}: labels are not likely to show more than {unacceptable:.0%}."
+        )
+    return planning.plan_acceptance(total, unacceptable, good, error=question.error or USUAL_ERROR)
+
+
+def _build_terms(population: Population, question: Question, found: LabelPlan) -> PlanTerms:
+    tasks = {pk_of(case): case.task_id for case in population.cases}
+    judge = population.judge
+    return PlanTerms(
+        goal=question.as_json(),
+        judge={"name": str(judge), "fingerprint": judge.fingerprint, "run": population.run} if judge else {},
+        strata={tasks[pk]: name for pk, name in population.strata.items()},
+        judged={tasks[pk]: verdict for pk, verdict in population.verdicts.items()} if judge else {},
+        labels={each.name: each.labels for each in found.strata},
+        estimand=question.estimand.value,
+    )
+
+
+def _digest(terms: PlanTerms) -> str:
+    stated = {name: getattr(terms, name) for name in ("goal", "judge", "strata", "judged", "labels", "estimand")}
+    return hashlib.sha256(json.dumps(stated, sort_keys=True).encode()).hexdigest()
+
+
+def _count_reviews(population: Population, question: Question, found: LabelPlan) -> Effort:
+    each = population.submission.required_labels
+    saved = each * (len(population.cases) - found.labels)
+    return Effort(
+        planned=each * found.labels,
+        everything=each * len(population.cases),
+        people_alone=each * found.people_alone_labels,
+        saved=saved,
+        saved_usd=None if question.review_usd is None else saved * question.review_usd,
+        judge_usd=population.spent,
+    )
+
+
+def find_refusal(submission: Submission) -> str:
+    """Return why the submission can have no sample plan any more, "" if it can; `make_plan` decides under its lock."""
+    try:
+        require_unfrozen(submission)
+    except Conflict as refused:
+        return str(refused)
+    if submission.practice:
+        return "A practice submission takes no labels."
+    if submission.sample_of_id is not None:
+        return "This submission is the sample of an audit: all of it is labelled."
+    if SamplePlan.objects.filter(submission=submission).exists():
+        return "This submission already has a sample plan. A plan never changes."
+    if Assignment.objects.filter(trajectory__submission=submission).exists():
+        return "A trajectory is already reserved or labelled. A sample must be planned before the first label."
+    return ""
+
+
+SHARES = (0.05, 0.1)  # error rates of the hint about checks
+
+
+def describe_checks(total: int) -> str:
+    """Return how many of ``total`` verdicts to check blind so that an error is likely to be found; "" without any."""
+    if not total:
+        return ""
+    needed = " and ".join(
+        f"{planning.plan_checks(total, share):,} if more than {share:.0%} are wrong" for share in SHARES
+    )
+    return f"To find at least one wrong verdict with a probability of 95%, check {needed}."
