@@ -14,7 +14,6 @@ from django.db.models import F, Q
 
 from annotation.models import Submission, Trajectory
 from annotation.models.events import digest, instant
-from annotation.models.states import State
 from evaluations import cases
 from evaluations.cases import Case
 from evaluations.comparison.judgments import find_judgments, list_judges
@@ -48,7 +47,7 @@ def runs_and_judgments(submission: Submission) -> tuple[list[Document], list[Doc
     """
     found = cases.of_population(submission)
     judges = list_judges(found)
-    counted, errors = _find_counted(judges, [case for case in found if case.state is not State.NOT_DRAWN])
+    counted, errors = _find_counted(judges, found)
     judgments = list(_judgments(submission, counted))
     runs = _runs(submission, [row.judge for row in judgments if row.item is None])
     position = {case.trajectory: number for number, case in enumerate(found)}
