@@ -122,6 +122,8 @@ CELERY_TASK_DEFAULT_QUEUE = "webverdict"
 # reads uploads must not have access to the internet, so the judge worker publishes anchors.
 CELERY_TASK_ROUTES = {
     "judges.jobs.work_on": {"queue": "webverdict-judges"},
+    "evaluations.jobs.advance_alignment": {"queue": "webverdict-judges"},
+    "evaluations.jobs.evaluate_look": {"queue": "webverdict-judges"},
     "evaluations.jobs.publish_anchors": {"queue": "webverdict-judges"},
     # A slice of a judge run takes minutes, and people wait for a link to set a password.
     "annotation.jobs.send_messages": {"queue": "webverdict-mail"},

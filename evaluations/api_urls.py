@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluations.api import audits, estimating, exporting, reports, sending
+from evaluations.api import alignments, audits, estimating, exporting, reports, sending
 
 urlpatterns = [
     path("submissions/<int:pk>/export-check", exporting.ExportCheck.as_view(), name="api-export-check"),
@@ -17,6 +17,17 @@ urlpatterns = [
     path("benchmarks/<slug:slug>/comparison", reports.BenchmarkComparison.as_view(), name="api-benchmark-comparison"),
     path("benchmarks/<slug:slug>/judges", reports.Judges.as_view(), name="api-benchmark-judges"),
     path("benchmarks/<slug:slug>/agents", reports.Agents.as_view(), name="api-agents"),
+    path("benchmarks/<slug:slug>/alignments", alignments.Alignments.as_view(), name="api-alignments"),
+    path("alignments/<int:pk>", alignments.AlignmentDetail.as_view(), name="api-alignment"),
+    path("alignments/<int:pk>/resume", alignments.AlignmentResume.as_view(), name="api-resume-alignment"),
+    path("alignments/<int:pk>/cancel", alignments.AlignmentCancel.as_view(), name="api-cancel-alignment"),
+    path("alignments/<int:pk>/looks", alignments.AlignmentLooks.as_view(), name="api-alignment-looks"),
+    path(
+        "alignments/<int:pk>/disagreements/<int:number>",
+        alignments.Disagreements.as_view(),
+        name="api-disagreements",
+    ),
+    path("alignments/<int:pk>/disagreements/<int:number>/criteria", alignments.Criteria.as_view(), name="api-criteria"),
     path("audits", audits.Audits.as_view(), name="api-audits"),
     path("audits/uploads/<uuid:pk>", audits.BundleUploadStatus.as_view(), name="api-bundle-upload"),
     path("audits/<int:pk>", audits.AuditDetail.as_view(), name="api-audit"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
+from decimal import Decimal
 from typing import Any, TypeVar
 
 from django import forms
+from django.db.models import QuerySet
 from django.http import Http404, QueryDict
 
 from annotation.models import Person, Submission
@@ -17,10 +19,11 @@ from evaluations.access import judge_named, name_of
 from evaluations.auditing import actions, reference_data
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
+from evaluations.judge_alignment import disagreements, starting
 from evaluations.naming import level_order, natural
 from evaluations.sample_planning import POWER, Question
 from evaluations.statistics.estimates import Estimand
-from judges.models import Judge
+from judges.models import DisagreementMark, Judge
 
 RULES = {Rules.DEFAULT: "default", Rules.PUBLISHED: "published"}
 KINDS = {"": "both ways", "too-kind": "judge said success, people not", "too-strict": "people said success, judge not"}
@@ -334,3 +337,35 @@ class EvidenceForm(forms.Form):
             "partial": self.cleaned_data["partial"],
             "accept_names": self.cleaned_data["accept_names"],
         }
+
+
+class AlignmentForm(forms.Form):
+    """The terms of an alignment; ``judges`` have criteria of their own."""
+
+    judge = forms.ModelChoiceField(Judge.objects.none(), empty_label="Choose…")
+    rounds = forms.IntegerField(min_value=1, max_value=starting.MOST_ROUNDS, initial=5)
+    max_cost = forms.DecimalField(
+        label="Budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4
+    )
+    max_calls = forms.IntegerField(label="Most paid calls", required=False, min_value=1, max_value=10_000_000)
+
+    def __init__(self, data: Any, judges: QuerySet[Judge]) -> None:
+        super().__init__(data, label_suffix="")
+        self.fields["judge"].queryset = judges  # type: ignore[attr-defined]
+
+
+class DisagreementsForm(forms.Form):
+    """Chosen disagreements, who is right in them, and the criterion that they give."""
+
+    judgments = forms.TypedMultipleChoiceField(coerce=int)
+    right = forms.ChoiceField(choices=DisagreementMark.Right, required=False)
+    criterion = forms.CharField(
+        required=False,
+        max_length=disagreements.LONGEST_CRITERION,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Empty: the reasons of people. You can change it in the editor.",
+    )
+
+    def __init__(self, data: Any, judgments: Iterable[int]) -> None:
+        super().__init__(data, label_suffix="")
+        self.fields["judgments"].choices = [(pk, pk) for pk in judgments]  # type: ignore[attr-defined]

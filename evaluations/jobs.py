@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
+from functools import partial
+from typing import Any
+
 from celery import shared_task
+from django.db import transaction
 
 from annotation import arrivals
 from annotation.models import Submission
 from evaluations import anchoring, sending
 from evaluations.auditing import uploads
 from evaluations.evidence import standing
+from evaluations.judge_alignment import looks, steps
 from evaluations.models import BundleUpload, Delivery
+from judges.models import JudgeRun
 
 
 @shared_task
@@ -35,11 +42,18 @@ def open_bundle(upload_id: str) -> None:
 
 @shared_task
 def resume_bundles() -> None:
-    """Queue again bundles, both ways, without a message or a worker: the database decides, not the broker."""
+    """Queue again what has no message or worker: bundles, both ways, alignments and looks at a test split.
+
+    The database decides, not the broker.
+    """
     for pk in arrivals.find_waiting(BundleUpload):
         open_bundle.delay(pk)
     for pk in arrivals.find_waiting(Delivery):
         create_delivery.delay(pk)
+    for alignment in steps.find_idle():
+        advance_alignment.delay(alignment)
+    for look in looks.find_waiting():
+        evaluate_look.delay(look)
 
 
 @shared_task
@@ -57,3 +71,29 @@ def create_delivery(delivery_id: str) -> None:
     taken = arrivals.claim(Delivery, delivery_id)
     if taken is not None:
         sending.process(taken)
+
+
+@shared_task
+def advance_alignment(alignment_pk: int) -> None:
+    """Take the steps of an alignment until it waits for a run, or ends."""
+    worker = uuid.uuid4().hex
+    while steps.take_step(alignment_pk, worker) is steps.Step.MORE:
+        pass
+
+
+@shared_task
+def evaluate_look(look_pk: int) -> None:
+    looks.evaluate_waiting(look_pk)
+
+
+def continue_alignment(sender: Any, run: JudgeRun, **_: Any) -> None:
+    """Queue the alignment or the look that waits for a run; the scheduler does so too, if the message is lost."""
+    if (alignment := steps.find_alignment(run)) is not None:
+        transaction.on_commit(partial(advance_alignment.delay, alignment), robust=True)
+    for look in looks.find_waiting(run):
+        transaction.on_commit(partial(evaluate_look.delay, look), robust=True)
+
+
+def queue_look(look_pk: int) -> None:
+    """Queue a look at a test split after the commit; without a broker, the scheduler queues it later."""
+    transaction.on_commit(partial(evaluate_look.delay, look_pk), robust=True)

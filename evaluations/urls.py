@@ -4,6 +4,7 @@ from django.urls import path
 
 from evaluations.views import (
     agreement,
+    alignments,
     auditing,
     comparison,
     estimating,
@@ -51,4 +52,13 @@ urlpatterns = [
     path("benchmarks/<slug:slug>/agreement", agreement.benchmark_agreement, name="benchmark-agreement"),
     path("benchmarks/<slug:slug>/comparison", comparison.benchmark_comparison, name="benchmark-comparison"),
     path("benchmarks/<slug:slug>/differences", comparison.differences, name="differences"),
+    path("benchmarks/<slug:slug>/alignments", alignments.alignments, name="alignments"),
+    path("benchmarks/<slug:slug>/alignments/start", alignments.start, name="start-alignment"),
+    path("alignments/<int:pk>", alignments.alignment, name="alignment"),
+    path("alignments/<int:pk>/resume", alignments.resume, name="resume-alignment"),
+    path("alignments/<int:pk>/cancel", alignments.cancel, name="cancel-alignment"),
+    path("alignments/<int:pk>/look/<int:number>", alignments.look, name="look-at-test"),
+    path("alignments/<int:pk>/disagreements/<int:number>", alignments.disagreements, name="disagreements"),
+    path("alignments/<int:pk>/disagreements/<int:number>/mark", alignments.mark, name="mark-disagreements"),
+    path("alignments/<int:pk>/disagreements/<int:number>/criterion", alignments.add_criterion, name="add-criterion"),
 ]

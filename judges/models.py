@@ -15,6 +15,16 @@ from annotation.models import Agent, Submission, Task, Trajectory
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest
 from annotation.records import Verdict
+from judges.alignment_models import (  # noqa: F401 - these are of these models, too
+    Alignment,
+    AlignmentRun,
+    AlignmentSplit,
+    AlignmentTask,
+    AlignmentVersion,
+    DisagreementMark,
+    LookAtTest,
+    Part,
+)
 from judges.model_batches import ModelBatch, Service
 from judges.model_terms import ModelTerms  # noqa: F401 - one of these models
 from judges.scorer import REGISTRY, Kind

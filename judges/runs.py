@@ -118,7 +118,7 @@ def _start(
             attacking.require_frozen(submission)
         find_endpoint(judge)
         quotas.require_room(judge, submission.benchmark_id)
-        budget = _parse_budget(judge, planned.ready.terms, max_cost)
+        budget = parse_budget(judge, planned.ready.terms, max_cost)
         defining.freeze(judge)
         run = JudgeRun.objects.create(
             judge=judge,
@@ -167,7 +167,7 @@ def resume(person: Any, run: JudgeRun, max_cost: Decimal | None = None) -> None:
         _require_state(row, "paused", "stopped", because="Only a paused or stopped run can be resumed")
         find_endpoint(row.judge)
         if max_cost is not None:
-            row.max_cost = _parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
+            row.max_cost = parse_budget(row.judge, ModelTerms.of(row.judge), max_cost)
         _require_budget(row)
         quotas.require_room(row.judge, row.submission.benchmark_id)
         row.paused_at, row.stopped = None, ""
@@ -223,7 +223,7 @@ def _require_state(run: JudgeRun, *states: str, because: str) -> None:
         raise Conflict(f"{because}; this one is {run.state}.")
 
 
-def _parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None) -> Decimal | None:
+def parse_budget(judge: Judge, terms: ModelTerms | None, given: Decimal | None) -> Decimal | None:
     """Return the budget as the column stores it; raise RunRefused if it is invalid, or prices are unknown."""
     if given is None:
         return None

@@ -36,6 +36,7 @@ PATH_PARAMETERS = {
     "external_id": "Id of the task in its benchmark.",
     "item": "Number of a trajectory of the practice set.",
     "kind": "Size of the image: thumbnail, display, or full for every pixel.",
+    "number": "Number of the version, from 0.",
     "part": "File to download: labels, trajectories or evidence.",
     "pseudonym": "Pseudonym of the member, such as A1.",
     "slug": "Short name of the benchmark.",

@@ -20,7 +20,7 @@ from annotation.models import (
     WebhookDelivery,
 )
 from evaluations.models import Audit
-from judges.models import Judge, JudgeRun, Judgment, ModelTerms
+from judges.models import Alignment, Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompts import load_builtin
 
 Values = dict[str, Any]
@@ -80,6 +80,7 @@ def build_arguments(
         "uploads/resumable/<uuid:pk>": [{"pk": NOBODYS}],
         "model-terms/<int:pk>": [{"pk": ModelTerms.objects.earliest("pk").pk}],
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
+        "alignments/<int:pk>": [{"pk": pk} for pk in Alignment.objects.values_list("pk", flat=True)] or [{"pk": 1}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [
             {"slug": slug, "external_id": rows[0].task.external_id, "expected": "network_checks"}

@@ -52,6 +52,9 @@ COVERED = {
     "add-submission-webhook": "create_webhook", "add-benchmark-webhook": "create_webhook",
     "change-webhook": "change_webhook", "switch-webhook": "change_webhook", "rotate-webhook": "rotate_webhook_secret",
     "test-webhook": "test_webhook", "delete-webhook": "delete_webhook", "replay-webhook": "replay_webhook_delivery",
+    "start-alignment": "start_alignment", "resume-alignment": "resume_alignment",
+    "cancel-alignment": "cancel_alignment", "look-at-test": "look_at_test",
+    "mark-disagreements": "mark_disagreements", "add-criterion": "add_criterion",
     "archive-audit": "archive_audit", "restore-audit": "restore_audit", "add-auditor": "add_auditor",
 }  # fmt: skip
 

@@ -49,6 +49,8 @@ EXCEPTIONS = {
     ("annotation/templatetags/texts.py", "S308"),
     ("annotation/views/reading.py", "S308"),
     ("annotation/workflow/adjudicating.py", "S311"),
+    ("evaluations/judge_alignment/material.py", "S311"),
+    ("evaluations/judge_alignment/splitting.py", "S311"),
     ("config/package/build_hook.py", "S603"),
     ("config/processes.py", "S603"),
     ("config/request_counts.py", "S108"),

@@ -75,7 +75,7 @@ async def _work(
         await database.run(leases.stop_run, run_pk, f"A judge worker could not start: {reason}", COULD_NOT_BEGIN)
         return False
     budget = None if run.max_cost is None else _build_budget(database, run.pk, run.max_cost)
-    shared = [_build_quota(database, run.submission.benchmark_id, kind) for kind in quotas.KINDS]
+    shared = [build_quota(database, run.submission.benchmark_id, kind) for kind in quotas.KINDS]
     # Limits per minute are those of single calls; a batch has others.
     terms = None if run.service == Service.BATCH else ready.terms
     gate = SharedGate(terms, f"{run.judge.endpoint}:{run.judge.model}", budget, *shared)
@@ -147,7 +147,7 @@ def _build_budget(database: DatabaseThread, run: int, limit: Decimal) -> Budget:
     return budget
 
 
-def _build_quota(database: DatabaseThread, benchmark: int, kind: str) -> Quota:
+def build_quota(database: DatabaseThread, benchmark: int, kind: str) -> Quota:
     return Quota(kind, lambda: database.run(quotas.load_quota, benchmark, kind))
 
 

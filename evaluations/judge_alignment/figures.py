@@ -1,0 +1,118 @@
+"""Verdicts of two versions of a judge on the same cases: the paired change, and whether it wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.records import Verdict
+from evaluations.cases import Case
+from evaluations.statistics import Confusion, Measure, clusters_of
+from evaluations.statistics.comparing import paired_difference
+from evaluations.statistics.paired import CELLS, kappa_change
+from judges.models import AlignmentVersion, Judgment, Part
+
+MEASURES = ("kappa", "false_positive_rate", "false_negative_rate")
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The figures of two judges on ``n`` cases that both scored, and the changes with 95% intervals by task.
+
+    ``unscored`` counts the cases without a verdict of the first and of the second judge; a case of label 2 is none.
+    """
+
+    n: int
+    unscored: tuple[int, int]
+    before: Mapping[str, Measure]
+    after: Mapping[str, Measure]
+    change: Mapping[str, Measure]
+
+    def as_json(self) -> dict[str, Any]:
+        shown = {
+            name: {kind: getattr(self, kind)[name].as_json() for kind in ("before", "after", "change")}
+            for name in MEASURES
+        }
+        return {"n": self.n, "unscored": {"before": self.unscored[0], "after": self.unscored[1]}, **shown}
+
+
+def load_verdicts(version: AlignmentVersion, part: Part) -> dict[int, int | None]:
+    """Return the verdict of each trajectory that the version has judged in this part."""
+    made = Judgment.objects.filter(item__run__alignment_run__version=version, item__run__alignment_run__part=part)
+    return dict(made.values_list("trajectory", "verdict"))
+
+
+def compare(found: Sequence[Case], first: Mapping[Any, int | None], second: Mapping[Any, int | None]) -> Change:
+    """Compare two judges by their verdicts of each trajectory; every verdict but success counts as no success."""
+    rows = [(case, first.get(case.trajectory), second.get(case.trajectory)) for case in found]
+    scored = [
+        (case.task_id, case.final is Verdict.SUCCESS, before == Verdict.SUCCESS, after == Verdict.SUCCESS)
+        for case, before, after in rows
+        if before is not None and after is not None
+    ]
+    cells: Any = clusters_of(((task, 4 * so + 2 * one + two) for task, so, one, two in scored), CELLS) if scored else []
+    failures = [(task, one, two) for task, so, one, two in scored if not so]
+    successes = [(task, not one, not two) for task, so, one, two in scored if so]
+    return Change(
+        n=len(scored),
+        unscored=(sum(one is None for _, one, _ in rows), sum(two is None for *_, two in rows)),
+        before=_measure([(task, so, one) for task, so, one, _ in scored]),
+        after=_measure([(task, so, two) for task, so, _, two in scored]),
+        change={
+            "kappa": kappa_change(cells),
+            "false_positive_rate": _compare_errors(failures),
+            "false_negative_rate": _compare_errors(successes),
+        },
+    )
+
+
+def _measure(said: Sequence[tuple[str, bool, bool]]) -> dict[str, Measure]:
+    """Return the measures of one judge from task, verdict of people and verdict of the judge."""
+    place = {(True, True): 0, (False, True): 1, (False, False): 2, (True, False): 3}
+    tasks = clusters_of(((task, place[so, judged]) for task, so, judged in said), 4).tolist() if said else []
+    tp, fp, tn, fn = (sum(row[at] for row in tasks) for at in range(4))
+    found = Confusion(tp, fp, tn, fn, clusters=tuple(map(tuple, tasks)) or None)
+    # The false negative rate is the false positive rate with the two classes exchanged.
+    turned = Confusion(tn, fn, tp, fp, clusters=tuple((row[2], row[3], row[0], row[1]) for row in tasks) or None)
+    missed = turned.false_positive_rate
+    if missed.value is None:
+        missed = Measure.missing("no case is a success")
+    return {"kappa": found.kappa, "false_positive_rate": found.false_positive_rate, "false_negative_rate": missed}
+
+
+def _compare_errors(said: Sequence[tuple[str, bool, bool]]) -> Measure:
+    """Return the error rate of the second judge minus that of the first, from task and whether each errs."""
+    place = {(True, True): 0, (False, True): 1, (True, False): 2, (False, False): 3}
+    if not said:
+        return paired_difference(0, 0, 0, 0)
+    tasks = clusters_of(((task, place[one, two]) for task, one, two in said), 4)
+    return paired_difference(*tasks.sum(axis=0).tolist(), clusters=tasks)
+
+
+def decide(change: Change) -> tuple[bool, str]:
+    """Return whether the second judge replaces the first, and why, from development.
+
+    It does if the 95% interval of the change in kappa, drawn by task, is above 0; or, with the same kappa, if that of
+    the change in the false positive rate is below 0. It must not leave more cases unscored.
+    """
+    kappa, wrong = change.change["kappa"], change.change["false_positive_rate"]
+    if change.unscored[1] > change.unscored[0]:
+        return False, f"It leaves {change.unscored[1]} cases unscored instead of {change.unscored[0]}."
+    if kappa.value is None:
+        return False, f"The change in kappa is undefined: {kappa.undefined}."
+    if abs(kappa.value) < EPSILON:
+        if wrong.high is not None and wrong.high < 0:
+            return True, f"Kappa is the same, and the false positive rate changes by {_format(wrong)}."
+        return False, "Kappa is the same, and there are not clearly fewer false positives."
+    if kappa.low is not None and kappa.low > 0:
+        return True, f"Kappa changes by {_format(kappa)}."
+    return False, f"Kappa changes by {_format(kappa)}, which may be noise." if kappa.value > 0 else (
+        f"Kappa changes by {_format(kappa)}."
+    )
+
+
+def _format(measure: Measure) -> str:
+    interval = "" if measure.low is None else f" (95% interval {measure.low:+.2f} to {measure.high:+.2f})"
+    return f"{measure.value:+.2f}{interval}"

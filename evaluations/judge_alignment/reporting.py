@@ -1,0 +1,71 @@
+"""What an alignment has done so far, as JSON for the command, the API and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evaluations.judge_alignment import figures, looks, material, splitting, steps
+from judges.models import Alignment, AlignmentVersion, Judge, LookAtTest
+
+
+def name_of(judge: Judge) -> str:
+    return f"{judge.name}@{judge.version}"
+
+
+def describe(alignment: Alignment) -> dict[str, Any]:
+    best, cost = steps.find_best(alignment), steps.find_cost(alignment)
+    versions = alignment.versions.select_related("judge", "parent__judge").order_by("number")
+    return {
+        "alignment": alignment.pk,
+        "benchmark": alignment.split.benchmark.slug,
+        "judge": name_of(alignment.judge),
+        "optimiser": alignment.optimiser,
+        "state": alignment.state,
+        "reason": alignment.finished or alignment.stopped,
+        "split": {"seed": alignment.split.seed, "tasks": splitting.count_parts(alignment.split)},
+        "looks_at_test": looks.count_looks(alignment.split),
+        "rounds": alignment.rounds,
+        "max_cost": None if alignment.max_cost is None else float(alignment.max_cost),
+        "cost": None if cost is None else float(cost),
+        "max_calls": alignment.max_calls,
+        "calls": steps.count_calls(alignment),
+        "best": None if best is None or best.judge is None else name_of(best.judge),
+        "versions": [describe_version(each) for each in versions],
+        "looks": [describe_look(each) for each in looks.list_looks(alignment)],
+    }
+
+
+def describe_version(version: AlignmentVersion) -> dict[str, Any]:
+    parent = version.parent.judge if version.parent else None
+    return {
+        "number": version.number,
+        "judge": None if version.judge is None else name_of(version.judge),
+        "parent": None if parent is None else name_of(parent),
+        "accepted": version.accepted,
+        "reason": version.reason,
+        "criteria": material.read_criteria(version),
+        "development": version.figures,
+    }
+
+
+def describe_look(look: LookAtTest) -> dict[str, Any]:
+    return {
+        "version": look.version.number,
+        "person": look.person.get_username(),
+        "looked_at": look.looked_at.isoformat(),
+        "test": look.report,
+    }
+
+
+def format_changes(report: Mapping[str, Any] | None) -> list[str]:
+    """Return the value after and the change with its interval for each measure, as text; "" where undefined."""
+    return [] if report is None else [_format_change(report[name]) for name in figures.MEASURES]
+
+
+def _format_change(found: Mapping[str, Any]) -> str:
+    after, change = found["after"]["value"], found["change"]
+    if after is None or change["value"] is None:
+        return str(found["after"].get("undefined") or change.get("undefined", ""))
+    interval = "" if change["low"] is None else f", {change['low']:+.2f} to {change['high']:+.2f}"
+    return f"{after:.2f} ({change['value']:+.2f}{interval})".replace("-", "\N{MINUS SIGN}")
