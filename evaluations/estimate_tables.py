@@ -78,7 +78,7 @@ def chart(found: Estimate) -> Rates:
         (COMBINED, found.combined),
         (JUDGE_ONLY, found.judge_only),
     ]
-    return charts.rates("success-rate", "Success rate", rows)
+    return charts.rates("success-rate", "Estimates", rows)
 
 
 # --- a plan ----------------------------------------------------------------------------------------------------------

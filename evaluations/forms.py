@@ -198,6 +198,8 @@ NUMBER = {"inputmode": "decimal", "autocomplete": "off"}
 class PlanForm(forms.Form):
     """What the planner is asked. `sample_planning.require_usable` checks the numbers, as for scripts."""
 
+    field_order = ("half_width", "budget", "power", "accept", "error", "judge", "estimand")
+
     judge = forms.ChoiceField(required=False)
     estimand = forms.ChoiceField(
         label="What is estimated",

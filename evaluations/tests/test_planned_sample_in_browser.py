@@ -63,7 +63,7 @@ def test_submission_is_reviewed_by_plan_from_the_planner_to_the_bundle(
     no_barrier(page)
     page.get_by_label("I know that the plan cannot be changed").check()
     page.get_by_role("button", name="Use this plan").click()
-    expect(page.get_by_text("Sample drawn: 6 of 12 trajectories are labelled.")).to_be_visible()
+    expect(page.get_by_text("Sample drawn: 6 of 12 trajectories will be labelled.")).to_be_visible()
 
     drawn = SamplePlan.objects.get().items.exclude(position=None).select_related("trajectory__task")
     by_task = {item.trajectory.task.external_id: item for item in drawn}

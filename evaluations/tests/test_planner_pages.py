@@ -156,7 +156,7 @@ def test_plan_is_used_once_and_then_shown(made: Made) -> None:
     submission, people = made
     client, given = client_of(people["mira"]), agreed(made[0])
     response = client.post(use(submission), given, follow=True)
-    assert "Sample drawn: 6 of 12 trajectories are labelled." in text(response)
+    assert "Sample drawn: 6 of 12 trajectories will be labelled." in text(response)
     assert "The plan cannot be changed" in text(client.get(planner(submission)))
     assert "already has a sample plan" in text(client.post(use(submission), given), 409)
     assert SamplePlan.objects.get().items.filter(position__isnull=False).count() == 6

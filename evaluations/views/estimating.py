@@ -52,8 +52,8 @@ def use_plan(request: Request, pk: int) -> HttpResponse:
         form.add_error(None, NOT_CONFIRMED)
         return _render_plan(request, submission, form, found, 400)
     workflow.make_plan(request.user, submission, terms)
-    total = counted(planned.n_total, "trajectory is", "trajectories are")
-    messages.success(request, f"Sample drawn: {planned.labels:,} of {total} labelled.")
+    total = counted(planned.n_total, "trajectory", "trajectories")
+    messages.success(request, f"Sample drawn: {planned.labels:,} of {total} will be labelled.")
     return redirect("submission", pk)
 
 
