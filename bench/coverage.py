@@ -234,7 +234,7 @@ def clustered_draw(cell: Cell, estimand: Estimand, random: np.random.Generator):
 
 
 def width(measure: Measure) -> float:
-    """Return the width of an interval; that of a rate without one is no competition."""
+    """Return the width of an interval, infinite for a rate without one."""
     return inf if measure.low is None or measure.high is None else measure.high - measure.low
 
 

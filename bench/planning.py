@@ -1,4 +1,4 @@
-"""Whether plans keep their promise: random scenarios, in which the promised width is compared with that of draws."""
+"""Compare the width that plans promise with the width of simulated draws, in random scenarios."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def scores(comparison: Comparison) -> Table:
         Column("Brier score", "number", "Mean squared difference of the score and success (1) or not (0).", "brier"),
         Column("ROC AUC", "number", "How often a success has a higher score than another case; ties are half.", "auc"),
     ]
-    note = "Brier: 0 is best; the success rate q as every score gives q (1 - q). AUC: 0.5 is chance, 1 is best."
+    note = "Brier: 0 is best; if every score is the success rate q, it is q (1 - q). AUC: 0.5 is chance, 1 is best."
     return tabulate("scores", "Quality of the score", columns, comparison.scores, note)
 
 
@@ -303,7 +303,7 @@ def ceiling_left_out(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table
     note = (
         "The same with the verdict that each case would have without the annotator's own label: a blind adjudication, "
         "else the majority of at least two others, else the adjudication. Imported labels take part. A person who "
-        "alone was right counts as wrong, so these figures are rather too low."
+        "alone was right counts as wrong, so these figures tend to be too low."
     )
     title = "The human ceiling, own label left out"
     return tabulate("ceiling-left-out", title, _columns("Annotator", rules), rows, note)

@@ -60,7 +60,7 @@ def basis(found: Estimate) -> str:
     elif found.n_labelled == found.n_total:
         known = f"All {total} labelled." if found.n_total > 1 else f"{total} labelled."
     else:
-        known = f"Estimated from {found.n_labelled:,} of {found.n_total:,} labelled trajectories."
+        known = f"Estimated from the labels of {found.n_labelled:,} of {found.n_total:,} trajectories."
     return " ".join(filter(None, (f"Estimand: {found.meaning}.", known, found.reason, _bounds(found))))
 
 
@@ -68,7 +68,7 @@ def _bounds(found: Estimate) -> str:
     if found.bounds is None:
         return ""
     low, high = (written(end, "rate") for end in found.bounds)
-    return f"Whatever the others are, the rate is between {low} and {high}."
+    return f"Whatever the verdicts on the others are, the rate is between {low} and {high}."
 
 
 def chart(found: Estimate) -> Rates:
@@ -106,12 +106,13 @@ def summary(planned: SamplePlanning) -> list[str]:
     ]
     if accepted is not None:
         told.append(
-            f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more: wrong with a probability of "
-            f"{written(accepted.error, 'rate')}, and likely to accept with {written(accepted.power, 'rate')}."
+            f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more. A wrong acceptance has a "
+            f"probability of {written(accepted.error, 'rate')}, one at the expected rate "
+            f"{written(accepted.power, 'rate')}."
         )
     if planned.judge:
         told += [
-            f"People alone would need {planned.people_alone_labels:,} labelled trajectories for it.",
+            f"People alone would need {planned.people_alone_labels:,} labelled trajectories for the same goal.",
             f"If the judge is much worse than expected: {worse} points with these labels; if it is useless: {useless}.",
             quality(planned),
         ]

@@ -168,7 +168,7 @@ class StratumCount:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The success rate of a submission by people, by people and judge together, and by the judge alone.
+    """The success rate of a submission by people alone, combined with the judge, and by the judge only.
 
     ``bounds`` are the lowest and the highest success rate that the labels allow, whatever the others would say; only
     if labels are not a planned sample and some are missing.

@@ -155,7 +155,7 @@ def describe_sample(submission: Submission) -> list[Problem]:
     if not SamplePlan.objects.filter(submission=submission).exists():
         return []
     labelled, total = find_to_label(submission.trajectories.all()).count(), submission.trajectories.count()
-    says = f"Estimated from {labelled:,} of {total:,} labelled trajectories: the sample plan drew no others."
+    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: the sample plan drew no others."
     return [Problem("planned_sample", says)]
 
 

@@ -205,20 +205,20 @@ class PlanForm(forms.Form):
         label="What is estimated",
         choices=[(Estimand.RUNS, "the rate of these trajectories"), (Estimand.AGENT, "the rate of the agent")],
         required=False,
-        help_text="The rate of the agent also has the chance of its runs, so it needs more labels.",
+        help_text="The rate of the agent is also uncertain because runs vary, so it needs more labels.",
     )
     half_width = _number("Half width of the interval", "0.05 for a 95% interval of ±5 points.")
     budget = forms.IntegerField(
-        label="Reviews that you can pay",
+        label="Reviews that you can pay for",
         required=False,
         widget=forms.TextInput({"inputmode": "numeric", "autocomplete": "off"}),
         help_text="A review is a label by one person. Each trajectory needs several.",
     )
-    power = _number("Difference to another agent", f"Shown with a probability of {POWER:.0%}. 0.1 for 10 points.")
+    power = _number("Difference from another agent", f"Shown with a probability of {POWER:.0%}. 0.1 for 10 points.")
     accept = _number("Success rate to exceed", "0.6 to show that the rate is above 60%.")
-    error = _number("Error of that", "The probability of a wrong acceptance. Empty: 0.05.")
+    error = _number("Error of the acceptance", "The probability of a wrong acceptance. Empty: 0.05.")
     sensitivity = _number("Sensitivity of the judge", "Empty: measured on earlier submissions, else assumed.")
-    specificity = _number("Specificity of the judge", "State both, or neither.")
+    specificity = _number("Specificity of the judge", "State both or neither.")
     review_usd = _number("Price of a review in USD", "To show what the plan saves.")
 
     def __init__(self, data: Any, judges: Sequence[Judge]) -> None:
@@ -349,7 +349,7 @@ class AlignmentForm(forms.Form):
     max_cost = forms.DecimalField(
         label="Budget in USD", required=False, min_value=Decimal("0.0001"), max_digits=12, decimal_places=4
     )
-    max_calls = forms.IntegerField(label="Most paid calls", required=False, min_value=1, max_value=10_000_000)
+    max_calls = forms.IntegerField(label="Limit of paid calls", required=False, min_value=1, max_value=10_000_000)
 
     def __init__(self, data: Any, judges: QuerySet[Judge]) -> None:
         super().__init__(data, label_suffix="")
@@ -365,7 +365,7 @@ class DisagreementsForm(forms.Form):
         required=False,
         max_length=disagreements.LONGEST_CRITERION,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Empty: the reasons of people. You can change it in the editor.",
+        help_text="Empty: the reasons of people. You can edit the criteria before the first run.",
     )
 
     def __init__(self, data: Any, judgments: Iterable[int]) -> None:

@@ -42,7 +42,7 @@ def open_bundle(upload_id: str) -> None:
 
 @shared_task
 def resume_bundles() -> None:
-    """Queue again what has no message or worker: bundles, both ways, alignments and looks at a test split.
+    """Queue bundles (exports and uploads), alignments and looks again if they have no message or worker.
 
     The database decides, not the broker.
     """

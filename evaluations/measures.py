@@ -147,13 +147,13 @@ JUDGE_MEASURES = _by_name(
     _of_judge(
         "positive_agreement",
         "Positive agreement",
-        "Specific agreement: if one of judge and people says success, how often the other does. Equal to F1.",
+        "Specific agreement: if one of judge and people says success, how often the other does too. Equal to F1.",
         verified=False,
     ),
     _of_judge(
         "negative_agreement",
         "Negative agreement",
-        "Specific agreement: if one of judge and people says no success, how often the other does.",
+        "Specific agreement: if one of judge and people says no success, how often the other does too.",
         verified=False,
     ),
     _of_judge(

@@ -41,7 +41,12 @@ def alternative_test(comparison: Comparison) -> list[Table]:
             "How often the judge agrees with the others at least as well as the annotator: mean over annotators.",
             "advantage",
         ),
-        Column("Epsilon", "number", "How much less often than the annotator the judge may be as close.", "epsilon"),
+        Column(
+            "Epsilon",
+            "number",
+            "How much less often than the annotator the judge may agree with the others.",
+            "epsilon",
+        ),
         Column("Level", "number", "Of the tests, after the correction.", "level"),
         Column("What is missing", of="missing"),
     ]

@@ -364,7 +364,7 @@ def find_refusal(submission: Submission) -> str:
     if submission.practice:
         return "A practice submission takes no labels."
     if submission.sample_of_id is not None:
-        return "This submission is the sample of an audit: all of it is labelled."
+        return "This submission is the sample of an audit, so all its trajectories are labelled."
     if SamplePlan.objects.filter(submission=submission).exists():
         return "This submission already has a sample plan. A plan never changes."
     if Assignment.objects.filter(trajectory__submission=submission).exists():

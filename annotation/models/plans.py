@@ -71,7 +71,7 @@ class PlannedItem(models.Model):
 
 
 def is_left_out() -> Exists:
-    """Return the condition that a plan did not draw the trajectory of the row, so that nobody labels it."""
+    """Return the condition for rows whose trajectory a plan did not draw, so that nobody labels it."""
     return Exists(PlannedItem.objects.filter(trajectory=OuterRef("pk"), position__isnull=True))
 
 

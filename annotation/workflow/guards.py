@@ -154,7 +154,7 @@ def require_unfrozen(submission: Submission) -> None:
 
 
 def refuse_left_out(trajectory: Trajectory) -> None:
-    """Raise Conflict for a trajectory that the sample plan did not draw: the database gives nobody a slot of it."""
+    """Raise Conflict for a trajectory that the sample plan did not draw: it has no slot in the database."""
     if trajectory.open_slots == 0 and PlannedItem.objects.filter(trajectory=trajectory, position=None).exists():
         raise Conflict("The sample plan did not draw this trajectory, so nobody labels it.", NOT_DRAWN)
 

@@ -58,9 +58,9 @@ class PlanTerms:
 
 
 def make_plan(person: Person, submission: Submission, terms: PlanTerms) -> SamplePlan:
-    """Draw a sample by the seed fixed before, once, before the first reservation; from then on the queue serves it.
+    """Draw a sample once, before the first reservation, by a seed fixed earlier; then the queue offers only the sample.
 
-    Raises Conflict if the submission cannot have a plan any more, Incomplete with all that is wrong in the terms.
+    Raises Conflict if the submission can no longer have a plan, and Incomplete with every problem of the terms.
     """
     with transaction.atomic():
         rows = Trajectory.objects.filter(submission=submission).order_by("pk")  # before the submission, as everywhere
@@ -161,7 +161,7 @@ def _require_plannable(submission: Submission) -> None:
     if submission.practice:
         raise Conflict("A practice submission takes no labels, so no sample can be planned.")
     if submission.sample_of_id is not None:
-        raise Conflict("This submission is the sample of an audit: all of it is labelled.")
+        raise Conflict("This submission is the sample of an audit, so all its trajectories are labelled.")
     if SamplePlan.objects.filter(submission=submission).exists():
         raise Conflict(PLANNED_ALREADY, "plan_exists")
     if Assignment.objects.filter(trajectory__submission=submission).exists():
@@ -185,7 +185,7 @@ def _find_problems(terms: PlanTerms, trajectories: Mapping[str, int]) -> Iterato
         says = f"The judge's verdict on {_name_some(odd)} is not 0, 1, 2 or none."
         yield Problem("plan_verdict_unusable", says, "judged")
     if not terms.judge and any(verdict is not None for verdict in terms.judged.values()):
-        yield Problem("plan_judge_missing", "Name the judge of the verdicts.", "judge")
+        yield Problem("plan_judge_missing", "Name the judge that gave the verdicts.", "judge")
     yield from _find_wrong_numbers(terms)
     if terms.estimand not in SamplePlan.Estimand.values:
         says = f"The estimand must be {' or '.join(SamplePlan.Estimand.values)}."

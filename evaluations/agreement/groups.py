@@ -29,7 +29,7 @@ from evaluations.statistics import (
 
 MOST_INTERVALS = 50  # groups of a kind that get intervals, the largest first: a benchmark can have 2,000 websites
 SELECTED = "chosen by what was said: a correction for chance would mislead"
-SELECTED_SPECIFIC = "chosen by what was said: agreement on one kind of label would mislead"
+SELECTED_SPECIFIC = "these cases were chosen by their labels, so agreement on one kind of label would mislead"
 
 
 def _failure_types(case: Case) -> set[str]:

@@ -29,10 +29,10 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class SpecificAgreement:
-    """If one label of a case is of this kind, how often another label of it is as well (Cicchetti and Feinstein)."""
+    """If one label of a case is of this kind, how often another label of it is too (Cicchetti and Feinstein)."""
 
     positive: Annotated[Measure, "Success."]
-    negative: Annotated[Measure, "No success: failure or not executable."]
+    negative: Annotated[Measure, "Not a success: failure or not executable."]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,11 @@ class NewAlignmentSerializer(serializers.Serializer):
     max_calls = serializers.IntegerField(min_value=1, required=False, allow_null=True)
     optimiser = serializers.ChoiceField(choices=sorted(OPTIMISERS), default=PLAIN)
     seed = serializers.IntegerField(
-        min_value=0, max_value=2**32 - 1, required=False, allow_null=True, help_text="Of the split, if it is not drawn."
+        min_value=0,
+        max_value=2**32 - 1,
+        required=False,
+        allow_null=True,
+        help_text="Seed of the split, if it is not drawn yet.",
     )
 
 
@@ -122,7 +126,7 @@ class AlignmentDetail(One):
     operation_ids = {"GET": "get_alignment"}
 
     def get(self, request: Request, pk: int) -> Response:
-        """Return versions, figures of development, and looks at the test split."""
+        """Return versions, figures on the development split, and looks at the test split."""
         found = self.alignment()
         self.chosen()
         return Response(reporting.describe(found))
@@ -157,7 +161,7 @@ class AlignmentCancel(One):
 
     @extend_schema(request=None)
     def post(self, request: Request, pk: int) -> Response:
-        """Cancel it; its versions and judgments stay."""
+        """Cancel an alignment; its versions and judgments stay."""
         found = self.alignment()
         starting.cancel(found)
         return Response(reporting.describe(found))
@@ -231,7 +235,10 @@ class Disagreements(One):
 class CriterionSerializer(serializers.Serializer):
     judgments = serializers.ListField(child=serializers.IntegerField(), max_length=1000)
     text = serializers.CharField(
-        default="", allow_blank=True, max_length=disagreements.LONGEST_CRITERION, help_text="Default: people's reasons."
+        default="",
+        allow_blank=True,
+        max_length=disagreements.LONGEST_CRITERION,
+        help_text="By default, people's reasons.",
     )
 
 

@@ -32,7 +32,9 @@ SamplePlanningSerializer = serializer_of(
 class EstimateFilters(serializers.Serializer):
     judge = serializers.CharField(required=False, max_length=LONGEST_JUDGE, help_text=JUDGE_HELP)
     estimand = serializers.ChoiceField(
-        ESTIMANDS, required=False, help_text="The rate of these runs or of the agent; as the sample plan if omitted."
+        ESTIMANDS,
+        required=False,
+        help_text="The rate of these runs or of the agent; by default that of the sample plan, else of the runs.",
     )
 
 
@@ -42,21 +44,26 @@ class PlanQuestion(serializers.Serializer):
     judge = serializers.CharField(required=False, max_length=LONGEST_JUDGE, help_text=JUDGE_HELP)
     estimand = serializers.ChoiceField(ESTIMANDS, required=False, help_text="The rate of these runs, or of the agent.")
     half_width = serializers.FloatField(required=False, help_text="Half of the 95% interval, such as 0.05.")
-    budget = serializers.IntegerField(required=False, help_text="Labels by one person that can be paid.")
+    budget = serializers.IntegerField(required=False, help_text="Labels by one person that you can pay for.")
     power = serializers.FloatField(
-        required=False, help_text="A difference to another agent that is shown with probability 0.8."
+        required=False, help_text="Show this difference from another agent with probability 0.8."
     )
-    accept = serializers.FloatField(required=False, help_text="A success rate that is shown to be exceeded.")
-    error = serializers.FloatField(required=False, help_text="Of accept; 0.05 if omitted.")
+    accept = serializers.FloatField(required=False, help_text="Show that the success rate is above this one.")
+    error = serializers.FloatField(
+        required=False, help_text="Probability of a wrong acceptance, with accept; 0.05 if omitted."
+    )
     sensitivity = serializers.FloatField(
-        required=False, help_text="Expected of the judge; measured on earlier submissions, else assumed, if omitted."
+        required=False,
+        help_text="Expected sensitivity of the judge; if omitted, measured on earlier submissions, else assumed.",
     )
-    specificity = serializers.FloatField(required=False, help_text="Expected of the judge, with the sensitivity.")
+    specificity = serializers.FloatField(
+        required=False, help_text="Expected specificity of the judge. State both or neither."
+    )
     review_usd = serializers.FloatField(required=False, help_text="The price of a review.")
 
 
 class SubmissionEstimate(Report):
-    """The success rate of a submission by people alone, by people and judge, and by the judge only."""
+    """The success rate of a submission by people alone, combined with a judge, and by the judge only."""
 
     tag = "Results"
     operation_ids = {"GET": "get_submission_estimate"}

@@ -63,7 +63,7 @@ class SubmissionComparisonFilters(SubmissionJudgeFilters):
         required=False,
         min_value=0,
         max_value=1,
-        help_text=f"Of the alternative annotator test; by default {EPSILON}.",
+        help_text=f"Epsilon of the alternative annotator test; by default {EPSILON}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""People and judges against the other people: figures in which no label is compared with a verdict that it made."""
+"""People and judges against the other people: figures in which no label is compared with a verdict that it decided."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _verdict_without(case: Case, place: int) -> Verdict | None:
 def alternative_test(
     cases: Sequence[Case], said: Mapping[Key, Judged], *, epsilon: float = EPSILON
 ) -> AlternativeTest | None:
-    """Return the alternative annotator test of a judge on blind labels; None if people labelled nothing it scored.
+    """Return the alternative annotator test of a judge on blind labels; None if people labelled no case that it scored.
 
     Judge and people say success or not: label 2 is no success. Cases that the judge left unscored are left out.
     """

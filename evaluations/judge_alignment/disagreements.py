@@ -72,7 +72,7 @@ def _choose(version: AlignmentVersion, judgments: Collection[int]) -> list[Row]:
     """Return the rows of these judgments; raise Conflict if one is not listed, as those of test tasks are not."""
     rows = [row for row in list_rows(version) if row.judgment.pk in judgments]
     if not rows or len(rows) != len(set(judgments)):
-        raise Conflict("Choose disagreements of the list. Load the page again: it may have changed.")
+        raise Conflict("Choose disagreements from the list. Load the page again: it may have changed.")
     return rows
 
 

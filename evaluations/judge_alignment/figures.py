@@ -21,7 +21,7 @@ EPSILON = 1e-9
 class Change:
     """The figures of two judges on ``n`` cases that both scored, and the changes with 95% intervals by task.
 
-    ``unscored`` counts the cases without a verdict of the first and of the second judge; a case of label 2 is none.
+    ``unscored`` counts the cases without a verdict of the first and of the second judge.
     """
 
     n: int
@@ -92,7 +92,7 @@ def _compare_errors(said: Sequence[tuple[str, bool, bool]]) -> Measure:
 
 
 def decide(change: Change) -> tuple[bool, str]:
-    """Return whether the second judge replaces the first, and why, from development.
+    """Return whether the second judge replaces the first, and why, from the development split.
 
     It does if the 95% interval of the change in kappa, drawn by task, is above 0; or, with the same kappa, if that of
     the change in the false positive rate is below 0. It must not leave more cases unscored.

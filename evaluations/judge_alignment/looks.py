@@ -31,9 +31,7 @@ def look(person: Any, version: AlignmentVersion) -> LookAtTest:
     with transaction.atomic():
         alignment = Alignment.objects.select_for_update(of=("self",)).get(pk=version.alignment_id)
         if alignment.state not in ("finished", "cancelled"):
-            raise Conflict(
-                "The alignment has not ended, and nobody looks at the test split before. Wait, or cancel it."
-            )
+            raise Conflict("The alignment has not ended. Wait or cancel it before you look at the test split.")
         if version.judge_id is None or version.number == 0:
             raise Conflict("Choose a version that was rewritten and has a text.")
         base = alignment.versions.get(number=0)

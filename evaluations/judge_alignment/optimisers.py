@@ -35,7 +35,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A text that development did not accept, and why; the reason has figures of development only."""
+    """A text that the development split rejected, and why; the reason has figures of that split only."""
 
     criteria: str
     reason: str

@@ -120,7 +120,7 @@ def _finish(alignment: Alignment, worker: str, why: str) -> Step:
 
 
 def _decide(version: AlignmentVersion) -> None:
-    """Store the figures of development, and whether the version replaces its parent."""
+    """Store the figures on the development split, and whether the version replaces its parent."""
     cases = material.load_cases(version.alignment, Part.DEVELOPMENT)
     own = figures.load_verdicts(version, Part.DEVELOPMENT)
     before = own if version.parent is None else figures.load_verdicts(version.parent, Part.DEVELOPMENT)
@@ -208,7 +208,8 @@ def compute_rest(alignment: Alignment) -> Decimal | None:
 def _require_calls(alignment: Alignment, planned: int) -> None:
     if alignment.max_calls is not None and (used := count_calls(alignment)) + planned > alignment.max_calls:
         raise Stopped(
-            f"{used} of {alignment.max_calls} calls are made, the next step needs {planned}. Resume with more calls."
+            f"{used} of {alignment.max_calls} calls are used, and the next step needs {planned}. "
+            "Resume with a higher limit."
         )
 
 

@@ -88,7 +88,7 @@ class Confusion:
 
     @property
     def f1(self) -> Measure:
-        """2 tp / (2 tp + fp + fn), from 0 to 1. Undefined where nothing is a success nor was called one."""
+        """2 tp / (2 tp + fp + fn), from 0 to 1. Undefined where nothing is a success or was called one."""
         if not self.n:
             return Measure.missing(NO_CASES)
         if not (below := 2 * self.tp + self.fp + self.fn):

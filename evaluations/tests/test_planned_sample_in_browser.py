@@ -57,13 +57,13 @@ def test_submission_is_reviewed_by_plan_from_the_planner_to_the_bundle(
     sign_in(page, live_server.url, "mira")
     page.goto(live_server.url + reverse("submission", args=[submission.pk]))
     page.get_by_role("link", name="plan a sample").click()
-    page.get_by_label("Reviews that you can pay").fill("18")
+    page.get_by_label("Reviews that you can pay for").fill("18")
     page.get_by_role("button", name="Plan sample").click()
     expect(page.get_by_text("Label 6 of 12 trajectories.")).to_be_visible()
     no_barrier(page)
     page.get_by_label("I know that the plan cannot be changed").check()
     page.get_by_role("button", name="Use this plan").click()
-    expect(page.get_by_text("Sample drawn: 6 of 12 trajectories will be labelled.")).to_be_visible()
+    expect(page.get_by_text("Sample drawn: people label 6 of 12 trajectories.")).to_be_visible()
 
     drawn = SamplePlan.objects.get().items.exclude(position=None).select_related("trajectory__task")
     by_task = {item.trajectory.task.external_id: item for item in drawn}
@@ -74,7 +74,7 @@ def test_submission_is_reviewed_by_plan_from_the_planner_to_the_bundle(
     frozen = finish(people, submission, verdicts, adjudicated=0)
 
     page.goto(live_server.url + reverse("success-rate", args=[frozen.pk]))
-    expect(page.get_by_text("Estimated from 6 of 12 labelled trajectories.").first).to_be_visible()
+    expect(page.get_by_text("Estimated from the labels of 6 of 12 trajectories.").first).to_be_visible()
     row = page.locator("#table-success-rate tbody tr").first
     people_alone, combined = (row.locator("th, td").nth(place) for place in (0, 1))
     for cell in (people_alone, combined):

@@ -156,7 +156,7 @@ def test_plan_is_used_once_and_then_shown(made: Made) -> None:
     submission, people = made
     client, given = client_of(people["mira"]), agreed(made[0])
     response = client.post(use(submission), given, follow=True)
-    assert "Sample drawn: 6 of 12 trajectories will be labelled." in text(response)
+    assert "Sample drawn: people label 6 of 12 trajectories." in text(response)
     assert "The plan cannot be changed" in text(client.get(planner(submission)))
     assert "already has a sample plan" in text(client.post(use(submission), given), 409)
     assert SamplePlan.objects.get().items.filter(position__isnull=False).count() == 6
@@ -229,7 +229,7 @@ def test_success_rate_is_side_by_side_with_what_it_is_estimated_from(reviewed: M
     shown = text(client_of(people["mira"]).get(reverse("success-rate", args=[submission.pk])))
     for words in ("People alone", "People and judge", "Judge only", "By level", "Labels by stratum"):
         assert words in shown
-    assert "Estimated from 6 of 12 labelled trajectories." in shown
+    assert "Estimated from the labels of 6 of 12 trajectories." in shown
     assert "Estimand: the success rate of these 12 trajectories." in shown
     agent = client_of(people["mira"]).get(reverse("success-rate", args=[submission.pk]), {"estimand": "agent"})
     assert "the success rate of the agent" in text(agent)

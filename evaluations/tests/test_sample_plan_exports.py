@@ -32,7 +32,7 @@ from evaluations.verifier.findings import Result
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 
-NOTE = "Estimated from 5 of 10 labelled trajectories: the sample plan drew no others."
+NOTE = "Estimated from the labels of 5 of 10 trajectories: the sample plan drew no others."
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_label_file_states_the_sample_in_its_header(planned: Submission) -> None
 
 @pytest.mark.parametrize("kind", [ResultFormat.EVERY_EVAL_EVER, ResultFormat.EVAL_RESULTS, ResultFormat.DATASET])
 def test_format_with_the_rate_of_all_trajectories_is_refused(planned: Submission, kind: ResultFormat) -> None:
-    with pytest.raises(ExportRefused, match="5 of 10 labelled trajectories"):
+    with pytest.raises(ExportRefused, match="5 of 10 trajectories"):
         results.prepare(planned, kind, Options(partial=True, accept_names=True, dataset="a/b"))
 
 
@@ -121,7 +121,7 @@ def test_bundle_has_plan_items_and_estimate_and_verifies(planned: Submission, tm
         page = package.read("reports/report.html").decode()
     assert len(items) == 10
     assert (estimate["n_labelled"], estimate["n_total"]) == (5, 10)
-    assert "Estimated from 5 of 10 labelled trajectories" in page
+    assert "Estimated from the labels of 5 of 10 trajectories" in page
     outcome = verify_bundle(str(path), Given())
     assert [finding.says for finding in outcome.findings if finding.result is Result.FAIL] == []
     assert {"sample_plan", "estimate"} <= {f.name for f in outcome.findings if f.result is Result.PASS}

@@ -36,7 +36,7 @@ def sample_findings(bundle: Bundle) -> list[Finding]:
     if bundle.sample_plan is None and not planned:
         return []
     if bundle.sample_plan is None:
-        says = "The chain of events has a sample plan, and the bundle has not."
+        says = "The chain of events has a sample plan, but the bundle has none."
         return [conclude("sample_plan", "", [(says, PLAN)])]
     history = replay_events(bundle)
     violations = [
@@ -133,7 +133,7 @@ def _draw(bundle: Bundle) -> Violations:
             how = "drawn by the seed, and left out" if position is None else "not drawn by the seed, and in the sample"
             yield f"{show(task_id)} is {how}.", task_id
         elif position != place:
-            yield f"{show(task_id)} is number {place} of the draw, and not {position}.", task_id
+            yield f"{show(task_id)} is number {place} of the draw, not {position}.", task_id
         if item["probability"] != chance:
             says = f"{show(task_id)} was drawn with probability {chance:.6g}, not {item['probability']:.6g}"
             yield f"{says}.", task_id
@@ -166,7 +166,7 @@ def _outside(bundle: Bundle, history: History) -> Violations:
     """Check that nobody labelled, or decided on, a trajectory that was not drawn."""
     for task_id in dict.fromkeys(_judged(bundle, history)):
         if task_id in bundle.left_out:
-            yield f"{show(task_id)} was judged and is not in the sample.", task_id
+            yield f"{show(task_id)} has a label or decision, but is not in the sample.", task_id
 
 
 def _judged(bundle: Bundle, history: History) -> Iterator[str]:

@@ -242,7 +242,7 @@ def _check_human_label(bundle: Bundle) -> Violations:
 
 def sample_note(labelled: int, total: int) -> Document:
     """Return the statement in files of verdicts that these are of a planned sample."""
-    says = f"Estimated from {labelled:,} of {total:,} labelled trajectories: the sample plan drew no others."
+    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: the sample plan drew no others."
     return {"code": "planned_sample", "message": says, "where": ""}
 
 

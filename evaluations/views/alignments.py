@@ -138,5 +138,5 @@ def add_criterion(request: Request, pk: int, number: int) -> HttpResponse:
 def _read(request: Request, rows: list[differing.Row]) -> dict[str, Any]:
     form = DisagreementsForm(request.POST, [row.judgment.pk for row in rows])
     if not form.is_valid():
-        raise Conflict("Choose disagreements of the list, and a criterion of at most 2,000 characters.")
+        raise Conflict("Choose disagreements from the list, and a criterion of at most 2,000 characters.")
     return form.cleaned_data

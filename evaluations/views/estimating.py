@@ -53,7 +53,7 @@ def use_plan(request: Request, pk: int) -> HttpResponse:
         return _render_plan(request, submission, form, found, 400)
     workflow.make_plan(request.user, submission, terms)
     total = counted(planned.n_total, "trajectory", "trajectories")
-    messages.success(request, f"Sample drawn: {planned.labels:,} of {total} will be labelled.")
+    messages.success(request, f"Sample drawn: people label {planned.labels:,} of {total}.")
     return redirect("submission", pk)
 
 
@@ -102,7 +102,7 @@ def _render_plan(
 
 @page
 def success_rate(request: Request, pk: int) -> HttpResponse:
-    """Show the success rate by people alone, by people and the judge of ?judge=, and by the judge only."""
+    """Show the success rate by people alone, combined with the judge of ?judge=, and by the judge only."""
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         if "csv" in request.GET:

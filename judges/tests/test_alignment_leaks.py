@@ -154,7 +154,7 @@ def test_marks_and_criteria_refuse_judgments_of_test_tasks(learning: Fake) -> No
     tested = Judgment.objects.filter(item__run__alignment_run__part=Part.TEST).values_list("pk", flat=True)
     judges = Judge.objects.count()
     for act in (disagreements.mark, disagreements.add_criterion):
-        with pytest.raises(Exception, match="Choose disagreements of the list"):
+        with pytest.raises(Exception, match="Choose disagreements from the list"):
             act(people["mira"], version, list(tested)[:1], "people")
     assert Judge.objects.count() == judges
 

@@ -96,7 +96,7 @@ def test_second_worker_waits_while_the_first_has_the_alignment(learning: Fake) -
 def test_budget_of_calls_stops_before_it_is_exceeded_and_a_higher_one_goes_on(learning: Fake) -> None:
     alignment = advance(started(rounds=1, max_calls=20))
     assert alignment.state == "stopped"
-    assert alignment.stopped == "18 of 20 calls are made, the next step needs 24. Resume with more calls."
+    assert alignment.stopped == "18 of 20 calls are used, and the next step needs 24. Resume with a higher limit."
     assert steps.count_calls(alignment) == learning.counts()["calls"] == 18
 
     starting.resume(alignment.created_by, alignment, lambda pk: None, max_calls=100)

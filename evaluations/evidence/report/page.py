@@ -123,7 +123,7 @@ def _build_success(counts: Counter[Any]) -> list[dict[str, Any]]:
 
 def _build_estimate(bundle: Bundle) -> Document:
     """Return the estimates of a planned sample, as text; empty without a plan."""
-    names = {"combined": "people and judge", "people": "people alone", "judge_only": "judge alone"}
+    names = {"combined": "people and judge combined", "people": "people alone", "judge_only": "judge only"}
     if bundle.estimate is None:
         return {}
     figures = [(name, at(bundle.estimate, key)) for key, name in names.items()]

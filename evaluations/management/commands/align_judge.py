@@ -28,8 +28,8 @@ from judges.working.worker import work
 
 class Command(BaseCommand):
     help = (
-        "Rewrite the criteria of a judge until it agrees better with the final verdicts of people. The split of the "
-        "tasks is drawn and locked at the first alignment of a benchmark. With --wait, work on it to its end; a "
+        "Rewrite the criteria of a judge so that it agrees better with the final verdicts of people. The split of the "
+        "tasks is drawn and locked at the first alignment of a benchmark. With --wait, work until it ends; a "
         "repeated command continues one that was interrupted."
     )
 
@@ -39,18 +39,24 @@ class Command(BaseCommand):
         parser.add_argument(
             "--rounds", type=run_judge.parse_count, default=5, metavar="N", help="rewritten versions (default 5)"
         )
-        parser.add_argument("--optimiser", choices=sorted(OPTIMISERS), default=PLAIN, help="who rewrites the criteria")
+        parser.add_argument(
+            "--optimiser", choices=sorted(OPTIMISERS), default=PLAIN, help="the method that rewrites the criteria"
+        )
         parser.add_argument(
             "--max-cost", type=run_judge.parse_dollars, metavar="USD", help="start no more calls once this is spent"
         )
         parser.add_argument("--max-calls", type=run_judge.parse_count, metavar="N", help="make at most N paid calls")
-        parser.add_argument("--seed", type=run_judge.parse_seed, metavar="S", help="of the split, if it is not drawn")
-        parser.add_argument("--wait", action="store_true", help="work on it here until it ends")
         parser.add_argument(
-            "--look", action="store_true", help="with --wait: compare the best version on the test split; it is counted"
+            "--seed", type=run_judge.parse_seed, metavar="S", help="seed of the split, if it is not drawn yet"
+        )
+        parser.add_argument("--wait", action="store_true", help="work here until the alignment ends")
+        parser.add_argument(
+            "--look",
+            action="store_true",
+            help="with --wait: test the best version on the test split; each look is counted",
         )
         parser.add_argument("--json", action="store_true", help="JSON instead of text")
-        parser.add_argument("--as", dest="person", metavar="USERNAME", help="the maintainer who starts it")
+        parser.add_argument("--as", dest="person", metavar="USERNAME", help="the maintainer who starts the alignment")
 
     def handle(self, *args: Any, **options: Any) -> None:
         judge = run_judge.find_judge(options["judge"])

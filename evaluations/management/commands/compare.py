@@ -44,8 +44,8 @@ class Command(BaseCommand):
             "--epsilon",
             type=_share,
             default=EPSILON,
-            help="of the alternative annotator test, 0 to 1: how much less often than an annotator the judge may be as "
-            "close to the others (default: %(default)s)",
+            help="epsilon of the alternative annotator test, 0 to 1: how much less often than an annotator the judge "
+            "may agree with the others",
         )
         reports.add_arguments(parser)
 

@@ -14,9 +14,7 @@ from evaluations.statistics.estimates import Estimand
 
 
 class Command(BaseCommand):
-    help = (
-        "Print the success rate of a submission by people alone, by people and a judge together, and by the judge only."
-    )
+    help = "Print the success rate of a submission by people alone, combined with a judge, and by the judge only."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--submission", type=int, required=True, metavar="ID", help="frozen or not")

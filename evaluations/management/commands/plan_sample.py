@@ -28,16 +28,21 @@ class Command(BaseCommand):
             "--judge", metavar="NAME[@VERSION]", help="the judge with verdicts on it; without it people alone"
         )
         goal = parser.add_mutually_exclusive_group(required=True)
-        goal.add_argument("--half-width", type=float, metavar="X", help="half of the 95%% interval, such as 0.05")
-        goal.add_argument("--budget", type=int, metavar="REVIEWS", help="labels by one person that you can pay")
+        goal.add_argument("--half-width", type=float, metavar="X", help="half the width of the interval, such as 0.05")
+        goal.add_argument("--budget", type=int, metavar="REVIEWS", help="labels by one person that you can pay for")
         goal.add_argument(
             "--power",
             type=float,
             metavar="DIFFERENCE",
-            help=f"show this difference to another agent with probability {POWER:g}",
+            help=f"show this difference from another agent with probability {POWER:g}",
         )
         goal.add_argument("--accept", type=float, metavar="RATE", help="show that the success rate is above this one")
-        parser.add_argument("--error", type=float, metavar="ALPHA", help="of --accept (default 0.05)")
+        parser.add_argument(
+            "--error",
+            type=float,
+            metavar="ALPHA",
+            help="with --accept: probability of a wrong acceptance (default 0.05)",
+        )
         parser.add_argument(
             "--estimand",
             type=Estimand,
