@@ -61,7 +61,7 @@ def basis(found: Estimate) -> str:
         known = f"All {total} labelled." if found.n_total > 1 else f"{total} labelled."
     else:
         known = f"Estimated from the labels of {found.n_labelled:,} of {found.n_total:,} trajectories."
-    return " ".join(filter(None, (f"Estimand: {found.meaning}.", known, found.reason, _bounds(found))))
+    return " ".join(filter(None, (f"Estimand: {found.meaning}.", known, found.reason, _bounds(found), found.decision)))
 
 
 def _bounds(found: Estimate) -> str:
@@ -139,6 +139,24 @@ def quality(planned: SamplePlanning) -> str:
     rates = f"{written(expected.sensitivity, 'rate')} and specificity {written(expected.specificity, 'rate')}"
     chance = "" if expected.informative else " This is no better than chance, so the verdicts save no labels."
     return f"Expected of the judge: sensitivity {rates}, {source}.{chance}"
+
+
+GOALS: dict[str, tuple[str, str]] = {
+    "half_width": ("half width of the 95% interval", "size"),
+    "budget": ("reviews", "count"),
+    "power": ("difference to another agent", "size"),
+    "accept": ("success rate to exceed", "rate"),
+    "error": ("error", "rate"),
+    "accept_from": ("successes that accept", "count"),
+    "labels": ("labels", "count"),
+}
+
+
+def goal(plan: SamplePlan) -> str:
+    """Return what the planner was asked, and the rule that accepts; "" for a goal that is not known here."""
+    stated = [(words, plan.goal.get(name), kind) for name, (words, kind) in GOALS.items()]
+    told = [f"{words} {written(value, kind)}" for words, value, kind in stated if type(value) in (int, float)]
+    return f"Goal: {', '.join(told)}." if told else ""
 
 
 def drawn(plan: SamplePlan) -> Table:

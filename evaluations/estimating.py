@@ -1,7 +1,8 @@
 """Estimate the success rate of a submission from the labels of a planned sample, with or without a judge.
 
 Only final human verdicts count, and a human label 2 is no success. The judge's verdicts are those of the sample plan if
-it was made with this judge, because nobody knew a label then; otherwise those that a comparison uses.
+it was made with this judge, because nobody knew a label then; otherwise those that a comparison uses. Verdicts that
+came after the plan are shown, and people stand alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Population:
     """All trajectories of a submission with the judge's verdicts; ``strata`` are by the trajectory's primary key.
 
     ``items`` are those of the sample plan, empty without one. ``later_verdicts``: the plan was made without the
-    verdicts of this judge.
+    verdicts of this judge, so somebody may have known labels; then they have no part in the combined estimate.
     """
 
     submission: Submission
@@ -89,6 +90,14 @@ def load_population(submission: Submission, judge: Judge | None, cases: Sequence
     )
 
 
+def judge_of_plan(submission: Submission, judges: Iterable[Judge]) -> Judge | None:
+    """Return the one of these judges whose verdicts the sample plan has; None without one."""
+    plan = SamplePlan.objects.filter(submission=submission).first()
+    return next(
+        (each for each in judges if plan is not None and plan.judge.get("fingerprint") == each.fingerprint), None
+    )
+
+
 def pk_of(case: Case) -> int:
     assert case.trajectory is not None  # noqa: S101 - a submission has no case without one
     return case.trajectory
@@ -133,11 +142,9 @@ def _merge_small(levels: Mapping[str, list[int]]) -> dict[str, list[int]]:
     while large and (len(min(large.values(), key=len)) < SMALLEST_STRATUM or 0 < len(small) < SMALLEST_STRATUM):
         smallest = min(large, key=lambda level: (len(large[level]), level))
         small += large.pop(smallest)
-    if not large:
-        return {"": small}
-    if not small:
-        return large if len(large) > 1 else {"": next(iter(large.values()))}
-    return large | {OTHER_LEVELS: small}
+    if small:
+        large[OTHER_LEVELS] = large.get(OTHER_LEVELS, []) + small
+    return large if len(large) > 1 else {"": next(iter(large.values()))}
 
 
 # --- estimates -------------------------------------------------------------------------------------------------------
@@ -188,6 +195,7 @@ class Estimate:
     reason: Annotated[str, "Why the combined estimate is not the one with the judge, empty if it is."]
     planned: Annotated[bool, "Whether a sample plan drew the trajectories that people label."]
     bounds: list[float] | None
+    decision: Annotated[str, "Whether the rule of the plan accepts; empty without one, and before all drawn are final."]
     levels: list[LevelEstimate]
     strata: list[StratumCount]
 
@@ -230,6 +238,7 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
         reason=found.reason,
         planned=plan is not None,
         bounds=_bound(labelled, len(given)) if missing and not plan and labelled else None,
+        decision=_decide(plan, labelled) if plan and not missing else "",
         levels=[_describe_level(str(level), by_level[level], missing, population) for level in levels],
         strata=_count_strata(population, given),
     )
@@ -262,14 +271,26 @@ def _explain_missing(population: Population, labelled: int) -> str:
         return NO_LABELS
     if population.plan is not None:
         drawn = sum(item.position is not None for item in population.items.values())
-        waiting = drawn - labelled
-        return f"{waiting:,} of the {drawn:,} drawn trajectories have no final verdict yet" if waiting else ""
+        return explain_waiting(drawn - labelled, drawn)
     if labelled == total:
         return ""
     return (
         f"the {labelled:,} labelled of {total:,} trajectories are not a planned sample: nothing is assumed about which "
         "were labelled"
     )
+
+
+def _decide(plan: SamplePlan, labelled: Sequence[estimates.Case]) -> str:
+    """Return the decision by the rule in the plan's goal, "" without one."""
+    needed, successes = plan.goal.get("accept_from"), sum(case.label or 0 for case in labelled)
+    if type(needed) is not int or plan.goal.get("labels") != len(labelled):
+        return ""
+    outcome = "Accepted" if successes >= needed else "Not accepted"
+    return f"{outcome}: {counted(successes, 'success', 'successes')}, and the plan accepts from {needed:,}."
+
+
+def explain_waiting(waiting: int, drawn: int) -> str:
+    return f"{waiting:,} of the {drawn:,} drawn trajectories have no final verdict yet" if waiting else ""
 
 
 def _complete(found: estimates.Estimates, missing: str, population: Population) -> estimates.Estimates:
@@ -281,7 +302,8 @@ def _complete(found: estimates.Estimates, missing: str, population: Population) 
         none = Measure.missing(why, found.n_labelled)
         return replace(found, people=none, combined=none, method=UNPLANNED, reason=_sentence(why))
     if population.later_verdicts and not found.reason:
-        return replace(found, reason="The sample plan was made without the verdicts of this judge.")
+        why = "The sample plan was made without the verdicts of this judge."
+        return replace(found, combined=found.people, method=estimates.PEOPLE_ALONE, reason=why)
     return found
 
 

@@ -31,6 +31,7 @@ USUAL_ERROR = 0.05
 MOST_REVIEWS = 10_000_000
 MOST_USD = 1_000_000
 FEWEST_OF_A_KIND = 10  # successes, and failures, that a measured quality needs
+CHANGED = "The judgments have changed since this plan was shown. Check the new plan before you use it."
 
 
 class Goal(StrEnum):
@@ -242,7 +243,7 @@ def plan_sample(
         # The number of successes that accepts is that of a simple random sample.
         population, rates = _without_strata(population, rates)
     found, accepted = _solve(population, question, rates)
-    terms = _build_terms(population, question, found)
+    terms = _build_terms(population, _freeze_goal(question, accepted), found)
     planned = SamplePlanning(
         submission=population.submission.pk,
         judge=str(judge or ""),
@@ -324,16 +325,24 @@ def _plan_acceptance(
     return planning.plan_acceptance(total, unacceptable, good, error=question.error or USUAL_ERROR)
 
 
-def _build_terms(population: Population, question: Question, found: LabelPlan) -> PlanTerms:
+def _freeze_goal(question: Question, accepted: Acceptance) -> dict[str, Any]:
+    """Return what was asked; and the rule that accepts, so that nobody chooses it after the labels."""
+    if accepted is None:
+        return question.as_json()
+    rule = {"error": question.error or USUAL_ERROR, "accept_from": accepted.accept_from, "labels": accepted.labels}
+    return question.as_json() | rule
+
+
+def _build_terms(population: Population, goal: dict[str, Any], found: LabelPlan) -> PlanTerms:
     tasks = {pk_of(case): case.task_id for case in population.cases}
     judge = population.judge
     return PlanTerms(
-        goal=question.as_json(),
+        goal=goal,
         judge={"name": str(judge), "fingerprint": judge.fingerprint, "run": population.run} if judge else {},
         strata={tasks[pk]: name for pk, name in population.strata.items()},
         judged={tasks[pk]: verdict for pk, verdict in population.verdicts.items()} if judge else {},
         labels={each.name: each.labels for each in found.strata},
-        estimand=question.estimand.value,
+        estimand=goal["estimand"],
     )
 
 

@@ -16,9 +16,11 @@ from annotation.models import Submission
 from evaluations import access, cases, estimating
 from evaluations.api.reports import LONGEST_JUDGE, Report, judge_named
 from evaluations.api.shapes import serializer_of
+from evaluations.comparison import list_judges
 from evaluations.estimating import Estimate
-from evaluations.sample_planning import Question, SamplePlanning, plan_sample
+from evaluations.sample_planning import CHANGED, Question, SamplePlanning, plan_sample
 from evaluations.statistics.estimates import Estimand
+from judges.models import Judge
 
 ESTIMANDS = [each.value for each in Estimand]
 JUDGE_HELP = "A judge's name, or name@version; without it people alone."
@@ -30,7 +32,11 @@ SamplePlanningSerializer = serializer_of(
 
 
 class EstimateFilters(serializers.Serializer):
-    judge = serializers.CharField(required=False, max_length=LONGEST_JUDGE, help_text=JUDGE_HELP)
+    judge = serializers.CharField(
+        required=False,
+        max_length=LONGEST_JUDGE,
+        help_text="A judge's name, or name@version; that of the sample plan if omitted, people alone without one.",
+    )
     estimand = serializers.ChoiceField(
         ESTIMANDS,
         required=False,
@@ -62,6 +68,12 @@ class PlanQuestion(serializers.Serializer):
     review_usd = serializers.FloatField(required=False, help_text="The price of a review.")
 
 
+class PlanUse(PlanQuestion):
+    digest = serializers.CharField(
+        required=False, max_length=64, help_text="Of the plan that you have seen: 409 if it has changed since."
+    )
+
+
 class SubmissionEstimate(Report):
     """The success rate of a submission by people alone, combined with a judge, and by the judge only."""
 
@@ -75,7 +87,11 @@ class SubmissionEstimate(Report):
         submission = self.frozen("estimate")
         chosen = self.chosen()
         found = access.submission_population(submission)
-        judge = judge_named(chosen["judge"], found, submission.benchmark.slug) if "judge" in chosen else None
+        slug = submission.benchmark.slug
+        if "judge" in chosen:
+            judge: Judge | None = judge_named(chosen["judge"], found, slug)
+        else:
+            judge = estimating.judge_of_plan(submission, list_judges(found, benchmark=slug))
         population = estimating.load_population(submission, judge, found)
         stated = Estimand(chosen["estimand"]) if "estimand" in chosen else None
         return Response(estimating.estimate(population, stated).as_json())
@@ -97,11 +113,15 @@ class PlannedSample(View):
         planned, _ = self._plan(submission, self.chosen())
         return Response(planned.as_json())
 
-    @extend_schema(request=PlanQuestion, responses={201: SamplePlanningSerializer})
+    @extend_schema(request=PlanUse, responses={201: SamplePlanningSerializer})
     def post(self, request: Request, pk: int) -> Response:
         """Draw the planned sample, once and before the first label. It cannot be changed."""
         submission = submission_for(request.user, pk, Role.MAINTAINER)
-        planned, terms = self._plan(submission, self.given(PlanQuestion))
+        asked = dict(self.given(PlanUse))
+        seen = asked.pop("digest", None)
+        planned, terms = self._plan(submission, asked)
+        if seen not in (None, planned.digest):
+            raise workflow.Conflict(CHANGED)
         workflow.make_plan(request.user, submission, terms)
         return Response(planned.as_json(), status.HTTP_201_CREATED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
@@ -138,7 +139,7 @@ def _write_plan(context: ImportContext, stated: Document, lines: list[Document])
     facts = {name: value for name, value in stated.items() if name not in ("planned_by", "planned_at")}
     missing = None if stated["planned_by"] in context.people else "it is by a person who is not in people.json"
     unknown = None if stated["estimand"] in SamplePlan.Estimand.values else "its estimand is not known here"
-    if not context.rejections.accept("sample plan", missing or unknown):
+    if not context.rejections.accept("sample plan", missing or unknown or _find_other_draw(context, lines)):
         return
     by, at = context.people[stated["planned_by"]], parse_time(stated["planned_at"])
     plan = SamplePlan.objects.create(submission=context.submission, planned_by=by, planned_at=at, **facts)
@@ -156,6 +157,20 @@ def _write_plan(context: ImportContext, stated: Document, lines: list[Document])
     PlannedItem.objects.bulk_create(items.values(), batch_size=BATCH)
     left_out = context.submission.trajectories.filter(planned_item__isnull=False, planned_item__position=None)
     left_out.filter(assignments=None).update(open_slots=0)
+
+
+def _find_other_draw(context: ImportContext, lines: list[Document]) -> str | None:
+    """Return what is wrong if probabilities do not follow from the draw: no rate could be estimated with them."""
+    by_task = {line["task_id"]: line for line in reversed(lines)}  # of several the first is imported
+    known = [line for task_id, line in by_task.items() if task_id in context.trajectories]
+    sizes = Counter(line["stratum"] for line in known)
+    drawn = Counter(line["stratum"] for line in known if line["position"] is not None)
+    for line in known:
+        name = line["stratum"]
+        if line["probability"] != drawn[name] / sizes[name]:
+            stated = f"an item of the stratum {name!r} has the probability {line['probability']:g}"
+            return f"{stated}, and {drawn[name]} of its {sizes[name]} are drawn"
+    return None
 
 
 def _write_draws(context: ImportContext, lines: list[Document]) -> None:

@@ -15,6 +15,7 @@ from evaluations.agreement.results import SPECIFIC
 from evaluations.cases import Rules
 from evaluations.comparison import Row, compare, list_judges
 from evaluations.comparison.judgments import find_judgments
+from evaluations.estimating import explain_waiting
 from evaluations.evidence import trajectories
 from evaluations.evidence.companions import PARTS, build_readme, part_of
 from evaluations.evidence.documents import documents, human_label
@@ -22,7 +23,7 @@ from evaluations.evidence.report.page import render_report
 from evaluations.evidence.verification import single_file
 from evaluations.exports import ExportStopped, missing_for_export
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES
-from evaluations.statistics import estimates
+from evaluations.statistics import Measure, estimates
 from evaluations.verifier.canonical import as_text, canonical_json
 from evaluations.verifier.checking import claims
 from evaluations.verifier.contents import CRATE, PICTURES, schema_files
@@ -172,7 +173,10 @@ def agreement(submission: Submission) -> Document:
 
 
 def estimated(bundle: Bundle) -> Document | None:
-    """Return reports/estimate.json: the success rate by the plan's draw; None without a plan."""
+    """Return reports/estimate.json: the success rate by the plan's draw; None without a plan.
+
+    The rates of people and combined are undefined while a drawn trajectory has no final verdict.
+    """
     if bundle.sample_plan is None:
         return None
     final = {line["task_id"]: line["verdict"] for line in bundle.final_verdicts if line["verdict"] is not None}
@@ -187,6 +191,10 @@ def estimated(bundle: Bundle) -> Document | None:
         for item in bundle.sample_items or ()
     ]
     found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
+    drawn = [item["task_id"] for item in bundle.sample_items or () if item["position"] is not None]
+    if why := explain_waiting(sum(task_id not in final for task_id in drawn), len(drawn)):
+        none = Measure.missing(why, found.n_labelled)
+        found = replace(found, people=none, combined=none, method=estimates.PEOPLE_ALONE, reason=why)
     figures = {name: getattr(found, name).as_json() for name in ("people", "combined", "judge_only")}
     counts = {"n_labelled": found.n_labelled, "n_total": found.n_total}
     return {"estimand": str(found.estimand), **counts, **figures, "method": found.method, "reason": found.reason}

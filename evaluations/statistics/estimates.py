@@ -73,10 +73,12 @@ def estimate(cases: Sequence[Case], estimand: Estimand = Estimand.RUNS) -> Estim
     differ inside a stratum (active sampling). It is that of people alone, with a reason, where it is undefined or
     wider. ``judge_only``: the mean verdict with Wilson's interval.
 
-    Inside a stratum with equal probabilities every labelled case counts for N_h / n_h, also if labels are still
-    missing, because the order of the draw is random. If tasks have several cases, intervals for `Estimand.AGENT`
-    have a design effect: the variance of sums by task over that of single cases, at least 1. Undefined without cases,
-    and if a stratum has no label. ValueError if a stratum has more labels than its draw: they are from outside of it.
+    Inside a stratum with equal probabilities every labelled case counts for N_h / n_h. That is biased while drawn cases
+    have no label, because those that people decide first are the easy ones: callers publish nothing before.
+
+    If tasks have several cases, intervals for `Estimand.AGENT` have a design effect: the variance of sums by task over
+    that of single cases, at least 1. Undefined without cases, and if a stratum has no label. ValueError if a stratum
+    has more labels than its draw: they are from outside of it.
     """
     _require_labels_of_the_draw(cases)
     return _estimate(_Population.of(cases), estimand)[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def population(cases: list[Case], said: str = "", drawn: str = "", **fields: Any
     judge = Judge(name="careful") if said else None
     verdicts = {n: None if mark == "-" else int(mark) for n, mark in enumerate(said, 1)}
     strata = name_strata(cases, verdicts, judge is not None)
-    plan = SamplePlan(estimand=fields.pop("estimand", "runs")) if drawn else None
+    plan = SamplePlan(goal={}, estimand=fields.pop("estimand", "runs")) if drawn else None
     size, marked = Counter(strata.values()), Counter(strata[n] for n, mark in enumerate(drawn, 1) if mark == "x")
     items = {
         n: PlannedItem(
@@ -77,6 +78,12 @@ def test_small_levels_are_merged_until_they_are_large_enough() -> None:
     assert SMALLEST_STRATUM == 20
     levels = {("1", "a"): 5, ("1", "b"): 14, ("1", "c"): 22, ("1", "d"): 40}
     assert sizes(levels) == {"success, other levels": 41, "success, d": 40}  # 5 and 14 are 19: c joins them
+
+
+def test_level_that_has_the_name_of_merged_ones_keeps_its_trajectories() -> None:
+    levels = {("-", "other levels"): 30, ("-", "b"): 30, ("-", "c"): 25, ("-", "a"): 5, ("-", "z"): 16}
+    assert sizes(levels, by_judge=False) == {"other levels": 51, "b": 30, "c": 25}
+    assert sizes({("1", "other levels"): 30, ("1", "a"): 5, ("1", "z"): 16}) == {"success": 51}
 
 
 def test_verdicts_are_never_merged() -> None:
@@ -138,9 +145,17 @@ def test_without_a_judge_people_stand_alone() -> None:
     assert found.method == "people alone"
 
 
-def test_plan_of_another_judge_is_mentioned() -> None:
-    found = estimate(population(trajectories(1, 0, 1, 0, None, None), "101010", "xxxx--", later_verdicts=True))
-    assert found.reason == "The sample plan was made without the verdicts of this judge."
+def test_verdicts_that_came_after_the_plan_change_no_estimate() -> None:
+    # The judge knows the labels: it is right about all of them, and calls all others a success.
+    cases = trajectories(1, 0, 1, 0, *[None] * 26)
+    alone = population(cases, drawn="xxxx" + "-" * 26)
+    said = {n: int(mark) for n, mark in enumerate("1010" + "1" * 26, 1)}
+    late = estimate(replace(alone, judge=Judge(name="careful"), verdicts=said, later_verdicts=True))
+    assert (late.combined, late.method) == (late.people, "people alone")
+    assert late.people == estimate(alone).people
+    assert late.people.value == 0.5
+    assert late.reason == "The sample plan was made without the verdicts of this judge."
+    assert [each.combined for each in late.levels] == [each.people for each in late.levels]
 
 
 def test_levels_have_their_own_estimates() -> None:

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from scipy.stats import hypergeom
 
 from annotation import workflow
 from annotation.models import Membership, Person, SamplePlan, Submission
@@ -235,6 +236,42 @@ def test_success_rate_is_side_by_side_with_what_it_is_estimated_from(reviewed: M
     assert "the success rate of the agent" in text(agent)
 
 
+def test_judge_of_the_plan_is_the_one_that_counts_if_none_is_named(reviewed: Made) -> None:
+    submission, people = reviewed
+    later = judged.run_row(submission, judged.judge_row("aaa"))
+    for item in later.items.all():
+        judged.judgment_row(item, item.trajectory.position % 2)
+    client, address = client_of(people["mira"]), reverse("success-rate", args=[submission.pk])
+    without = "The sample plan was made without the verdicts of this judge."
+    assert without not in text(client.get(address))
+    assert without in text(client.get(address, {"judge": "aaa@1"}))
+    path = f"/submissions/{submission.pk}/estimate"
+    assert api_get(people["mira"], path).json()["judge"] == JUDGE
+    named = api_get(people["mira"], path, judge="aaa").json()
+    assert (named["judge"], named["method"], named["reason"]) == ("aaa", "people alone", without)
+
+
+@pytest.mark.parametrize(("verdict", "says"), [(1, "Accepted:"), (0, "Not accepted: 0 successes,")])
+def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says: str) -> None:
+    submission, people = judged_submission(40)
+    asked = {"accept": "0.2", "judge": f"{JUDGE}@1"}
+    client = client_of(people["mira"])
+    client.post(use(submission), agreed(submission, **asked, budget=""))
+    plan = SamplePlan.objects.get()
+    assert plan.goal["error"] == 0.05
+    assert plan.goal["labels"] == plan.items.filter(position__isnull=False).count()
+    needed, labels = plan.goal["accept_from"], plan.goal["labels"]
+    # Of 40, 8 are the most successes that are not to be accepted.
+    assert hypergeom(40, 8, labels).sf(needed - 1) <= 0.05 < hypergeom(40, 8, labels).sf(needed - 2)
+    rule = f"error 5.0%, successes that accept {needed}, labels {labels}."
+    assert f"Goal: success rate to exceed 20.0%, {rule}" in text(client.get(planner(submission)))
+    tasks = plan.items.filter(position__isnull=False).values_list("trajectory__task__external_id", flat=True)
+    finish(people, submission, dict.fromkeys(tasks, [verdict] * 3))
+    shown = text(client.get(reverse("success-rate", args=[submission.pk])))
+    assert says in shown
+    assert f"and the plan accepts from {needed}." in shown
+
+
 def test_success_rate_as_csv_has_both_intervals(reviewed: Made) -> None:
     address = reverse("success-rate", args=[reviewed[0].pk])
     lines = client_of(reviewed[1]["mira"]).get(address, {"csv": "success-rate"}).content.decode().splitlines()
@@ -266,6 +303,17 @@ def test_api_uses_a_plan_once(made: Made) -> None:
     assert (first.status_code, first.json()["labels"]) == (201, 6)
     assert client.post(path, body, content_type="application/json").status_code == 409
     assert SamplePlan.objects.get().judge["name"] == JUDGE
+
+
+def test_api_refuses_a_plan_that_has_changed_since_it_was_seen(made: Made) -> None:
+    submission, people = made
+    client, path = client_of(people["mira"]), f"/api/v1/submissions/{submission.pk}/sample-plan"
+    body = {"judge": JUDGE, "budget": 18, "digest": "0" * 64}
+    refused = client.post(path, body, content_type="application/json")
+    assert (refused.status_code, "have changed since" in refused.content.decode()) == (409, True)
+    assert not SamplePlan.objects.exists()
+    seen = client.get(path, {"judge": JUDGE, "budget": 18}).json()["digest"]
+    assert client.post(path, body | {"digest": seen}, content_type="application/json").status_code == 201
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,18 +13,22 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from annotation import workflow
 from annotation.catalogue import import_labels
-from annotation.models import PlannedItem, SamplePlan, Submission
+from annotation.models import Person, PlannedItem, SamplePlan, Submission
 from annotation.models.states import State, with_state
 from annotation.tests import testing
 from evaluations import cases, exports, sending
 from evaluations.auditing import actions
+from evaluations.auditing.importing import open_bundle
+from evaluations.estimating import estimate, load_population
 from evaluations.evidence.verification import verify_bundle
 from evaluations.exports import ExportFormat, ExportRefused
 from evaluations.publication import results
 from evaluations.publication.options import Options, ResultFormat
 from evaluations.tests import audited
 from evaluations.tests.finished import finish
+from evaluations.tests.forging import Forged
 from evaluations.tests.planned_review import drawn_tasks, planned_review
 from evaluations.tests.test_earlier_bundles import BUNDLES
 from evaluations.verifier.checking import Given
@@ -117,10 +122,10 @@ def test_bundle_has_plan_items_and_estimate_and_verifies(planned: Submission, tm
     path = audited.bundle(planned, tmp_path)
     with zipfile.ZipFile(path) as package:
         items = [json.loads(line) for line in package.read("sample-items.jsonl").splitlines()]
-        estimate = json.loads(package.read("reports/estimate.json"))
+        figures = json.loads(package.read("reports/estimate.json"))
         page = package.read("reports/report.html").decode()
     assert len(items) == 10
-    assert (estimate["n_labelled"], estimate["n_total"]) == (5, 10)
+    assert (figures["n_labelled"], figures["n_total"]) == (5, 10)
     assert "Estimated from the labels of 5 of 10 trajectories" in page
     outcome = verify_bundle(str(path), Given())
     assert [finding.says for finding in outcome.findings if finding.result is Result.FAIL] == []
@@ -140,8 +145,26 @@ def test_partial_bundle_of_an_unfinished_sample_says_what_its_estimate_lacks(tmp
     submission = planned_review(tmp_path / "package", frozen=False)
     path = audited.bundle(submission, tmp_path, partial=True)
     with zipfile.ZipFile(path) as package:
-        estimate = json.loads(package.read("reports/estimate.json"))
-    assert (estimate["people"]["value"], estimate["reason"]) == (None, "no label in stratum 'easy'")
+        figures = json.loads(package.read("reports/estimate.json"))
+    reason = "5 of the 5 drawn trajectories have no final verdict yet"
+    assert (figures["people"]["value"], figures["reason"]) == (None, reason)
+    failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
+    assert failed == {"annotators", "export", "frozen"}
+
+
+def test_partial_bundle_has_no_rate_while_a_drawn_trajectory_is_disputed(tmp_path: Path) -> None:
+    # Each stratum has a label: without the two disputes, which are left, everything is a success.
+    submission = planned_review(tmp_path / "package", frozen=False)
+    people = {person.username: person for person in Person.objects.all()}
+    first, second = drawn_tasks(submission)[:2]
+    testing.label_all(people, submission, {first: [0, 1, 0], second: [1, 0, 0]})
+    workflow.draw_spot_checks(people["mira"], submission)
+    path = audited.bundle(submission, tmp_path, partial=True)
+    with zipfile.ZipFile(path) as package:
+        figures = json.loads(package.read("reports/estimate.json"))
+    reason = "2 of the 5 drawn trajectories have no final verdict yet"
+    assert [figures[name]["undefined"] for name in ("people", "combined")] == [reason, reason]
+    assert (figures["n_labelled"], figures["reason"]) == (3, reason)
     failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
     assert failed == {"annotators", "export", "frozen"}
 
@@ -156,6 +179,18 @@ def test_verifier_of_an_earlier_version_refuses_a_bundle_with_a_plan(planned: Su
     assert ran.returncode == 1
     assert "sample-items.jsonl is no file of this format" in found["manifest"]
     assert "sample_planned" in found["complete_record"]
+
+
+def test_plan_with_probabilities_of_another_draw_is_rejected(planned: Submission, tmp_path: Path) -> None:
+    forged = Forged(audited.bundle(planned, tmp_path).read_bytes())
+    for item in forged["sample-items"]:
+        item["probability"] = 0.1
+    (tmp_path / "forged.zip").write_bytes(forged.covered())
+    audit = open_bundle(tmp_path / "forged.zip", audited.auditor())
+    says = re.compile(r"sample plan: an item of the stratum '(easy|hard)' has the probability 0\.1, and [23] of its 5")
+    assert says.search(str(audit.checks.get().findings))
+    assert not SamplePlan.objects.filter(submission=audit.submission).exists()
+    estimate(load_population(audit.submission, None))
 
 
 def test_audit_of_a_bundle_has_the_plan_and_draws_from_the_labelled(planned: Submission, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from evaluations.evidence import writing
 from evaluations.tests.forging import Forged, Line, failures
 from evaluations.tests.planned_review import planned_review
 from evaluations.verifier.canonical import digest
-from evaluations.verifier.estimates import collect, recompute_estimate
+from evaluations.verifier.estimates import collect, explain_waiting, recompute_estimate
 from evaluations.verifier.sampling import draw_again, plan_facts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -47,7 +47,7 @@ def covered(forged: Forged) -> bytes:
     forged.refreeze()
     made = forged.bundle()
     forged["reports/estimate"].clear()
-    forged["reports/estimate"].update(recompute_estimate(collect(made), plan["estimand"]))
+    forged["reports/estimate"].update(recompute_estimate(collect(made), plan["estimand"], explain_waiting(made)))
     return forged.covered()
 
 

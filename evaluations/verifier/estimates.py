@@ -47,7 +47,16 @@ def estimate_findings(bundle: Bundle) -> list[Finding]:
     if bundle.sample_plan is None:
         return []
     cases, estimand = collect(bundle), str(bundle.sample_plan["estimand"])
-    return [compare(bundle.estimate, recompute_estimate(cases, estimand), "the plan gives").conclude("estimate")]
+    expected = recompute_estimate(cases, estimand, explain_waiting(bundle))
+    return [compare(bundle.estimate, expected, "the plan gives").conclude("estimate")]
+
+
+def explain_waiting(bundle: Bundle) -> str:
+    """Return why nothing is estimated while a drawn trajectory has no final verdict, or ""."""
+    final = {row["task_id"] for row in bundle.final_verdicts if row["verdict"] is not None}
+    drawn = [item["task_id"] for item in bundle.sample_items or () if item["position"] is not None]
+    waiting = sum(task_id not in final for task_id in drawn)
+    return f"{waiting:,} of the {len(drawn):,} drawn trajectories have no final verdict yet" if waiting else ""
 
 
 def collect(bundle: Bundle) -> list[Case]:
@@ -62,15 +71,15 @@ def collect(bundle: Bundle) -> list[Case]:
     ]
 
 
-def recompute_estimate(cases: Sequence[Case], estimand: str) -> Document:
-    """Return reports/estimate.json.
+def recompute_estimate(cases: Sequence[Case], estimand: str, missing: str = "") -> Document:
+    """Return reports/estimate.json; ``missing`` is why rates by people are undefined, if they are.
 
     The combined estimate is the stratified one, by plan and judge's verdict. It is that of people alone where it is
     undefined or wider, or if people labelled everything.
     """
     labelled = sum(label is not None for _, _, label in cases)
     counts = {"estimand": estimand, "n_labelled": labelled, "n_total": len(cases), "judge_only": _judge_only(cases)}
-    if why := _why_undefined(cases):
+    if why := missing or _why_undefined(cases):
         none = coefficient_figure(None, labelled, why)
         return {**counts, "people": none, "combined": none, "method": PEOPLE_ALONE, "reason": why}
     people = _people(cases, estimand)

@@ -19,13 +19,12 @@ from evaluations import access, cases, estimate_tables, estimating
 from evaluations.comparison import list_judges
 from evaluations.estimating import Population, load_population
 from evaluations.forms import Filters, PlanForm
-from evaluations.sample_planning import SamplePlanning, describe_checks, find_refusal, plan_sample
+from evaluations.sample_planning import CHANGED, SamplePlanning, describe_checks, find_refusal, plan_sample
 from evaluations.statistics.estimates import Estimand
 from evaluations.views.agreement import require_unfrozen
 from evaluations.views.exporting import csv_file
 
 Cases = list[cases.Case]
-CHANGED = "The judgments have changed since this plan was shown. Check the new plan before you use it."
 NOT_CONFIRMED = "Confirm that you know that the plan cannot be changed."
 
 
@@ -83,7 +82,7 @@ def _render_plan(
     plan = SamplePlan.objects.filter(submission=submission).first()
     context: dict[str, Any] = {"submission": submission, "form": form, "plan": plan}
     if plan is not None:
-        context["drawn"] = estimate_tables.drawn(plan)
+        context |= {"drawn": estimate_tables.drawn(plan), "goal": estimate_tables.goal(plan)}
         return render(request, "evaluations/sample_plan.html", context, status=status)
     context["refusal"] = find_refusal(submission)
     if form.is_bound:
@@ -110,6 +109,8 @@ def success_rate(request: Request, pk: int) -> HttpResponse:
         return render(request, "evaluations/success_rate.html", require_unfrozen(submission))
     every = access.submission_population(submission)
     judges = list_judges(every, benchmark=submission.benchmark.slug)
+    planned = estimating.judge_of_plan(submission, judges)
+    judges.sort(key=lambda each: each != planned)
     judge, silent = Filters.of(request.GET).judge_or_first(judges)
     population = load_population(submission, judge, every)
     found = estimating.estimate(population, _read_estimand(request))
