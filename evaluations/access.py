@@ -112,7 +112,8 @@ def compared_submissions(person: Any, slug: str) -> tuple[Benchmark, list[Submis
     """Return a benchmark, and its submissions whose agents the person may compare, in natural order.
 
     These are the submissions that they maintain, and those that they reviewed and whose results are open to their
-    members. Http404 for people who have none and do not manage the benchmark's catalogue.
+    members, without planned samples (biased).
+    Http404 for people who have none and do not manage the benchmark's catalogue.
     """
     found = _find_compared(person, benchmark__slug=slug)
     benchmark = found[0].benchmark if found else access.benchmark_for(person, slug)
@@ -121,9 +122,13 @@ def compared_submissions(person: Any, slug: str) -> tuple[Benchmark, list[Submis
 
 def _find_compared(person: Any, **which: Any) -> list[Submission]:
     # Two queries: in one, the rule about audit samples, which both contain, is too deep for the parser of SQLite.
-    own = access.submissions_maintained_by(person).filter(practice=False, **which)
+    own = access.submissions_maintained_by(person).filter(practice=False, sample_plan=None, **which)
     opened = access.opened_memberships_of(person).filter(**{f"submission__{name}": of for name, of in which.items()})
-    opened = opened.select_related("submission__agent", "submission__benchmark").defer("submission__import_report")
+    opened = (
+        opened.filter(submission__sample_plan=None)
+        .select_related("submission__agent", "submission__benchmark")
+        .defer("submission__import_report")
+    )
     return [*own, *(each.submission for each in opened)]
 
 

@@ -26,6 +26,7 @@ from annotation.models import (
     InformedRevision,
     Membership,
     Reopening,
+    SamplePlan,
     Step,
     Submission,
     Trajectory,
@@ -180,6 +181,14 @@ def reported_submissions(benchmark: Benchmark) -> QuerySet[Submission]:
     """
     frozen = Submission.objects.filter(benchmark=benchmark, frozen_at__isnull=False, practice=False)
     return frozen.filter(sample_plan__isnull=True)
+
+
+UNWEIGHTED = "These figures describe the labelled trajectories of a planned sample. They are not weighted."
+
+
+def describe_figures(submission: Submission) -> str:
+    """Say that plain figures of a planned sample are not weighted; empty without a plan."""
+    return UNWEIGHTED if SamplePlan.objects.filter(submission=submission).exists() else ""
 
 
 def earlier_submissions(submission: Submission) -> QuerySet[Submission]:

@@ -89,9 +89,32 @@ def test_plan_is_recorded_with_the_seed_that_was_fixed_before(made: Submission) 
         "labels": 4,
         "secret": secret,
         "next_seed": seed_hash(made.spot_check_seed),
+        "earlier": [],
     }
     assert seed_hash(event.payload["secret"]) == fixed
     assert made.spot_check_seed != secret
+
+
+def test_plan_names_the_earlier_samples_of_the_agent_that_share_tasks(made: Submission) -> None:
+    first = workflow.make_plan(cast(made)["mira"], made, plan_terms(made))
+    other_agent, again = bare_submission(10, agent="Other Agent"), bare_submission(9)
+    for each in (other_agent, again):
+        workflow.make_plan(cast(each)["mira"], each, plan_terms(each))
+    terms = plan_facts(first)
+    terms = {name: terms[name] for name in ("goal", "judge", "labels", "estimand", "rule")} | {
+        "items": [item[:3] for item in terms["items"]]
+    }
+    known = {"chain": made.events.get(sequence=0).hash, "terms": digest(terms)}
+    earlier = {each: each.events.get(kind="sample_planned").payload["earlier"] for each in (made, other_agent, again)}
+    assert earlier == {made: [], other_agent: [], again: [known]}
+
+
+def test_sample_of_other_tasks_is_no_earlier_sample(made: Submission) -> None:
+    workflow.make_plan(cast(made)["mira"], made, plan_terms(made))
+    others = bare_submission(20)
+    others.trajectories.filter(task__in=made.trajectories.values("task")).delete()
+    workflow.make_plan(cast(others)["mira"], others, plan_terms(others))
+    assert others.events.get(kind="sample_planned").payload["earlier"] == []
 
 
 def test_any_other_term_gives_another_seed() -> None:

@@ -280,7 +280,10 @@ def bare_submission(trajectories: int, steps: int = 1, agent: str = "Bare Agent"
     """A submission with rows only, no images: for what depends on the number of trajectories."""
     shops = benchmark(trajectories, slug="bare", key_points=["cheapest by sorting"])
     made = Submission.objects.create(
-        benchmark=shops, agent=Agent.objects.get_or_create(name=agent)[0], digest=f"bare {agent} {trajectories}"
+        benchmark=shops,
+        agent=Agent.objects.get_or_create(name=agent)[0],
+        attempt=Submission.objects.filter(benchmark=shops, agent__name=agent).count() + 1,
+        digest=f"bare {agent} {trajectories}",
     )
     rows = Trajectory.objects.bulk_create(
         (

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from django.db import transaction
+from django.db import models, transaction
 
 from annotation import clock
-from annotation.models import Assignment, Person, PlannedItem, SamplePlan, Submission, Trajectory
+from annotation.models import Agent, Assignment, Event, Person, PlannedItem, SamplePlan, Submission, Trajectory
 from annotation.models.events import canonical_json, digest
 from annotation.models.plans import LONGEST_STRATUM
 from annotation.models.trajectories import new_seed, seed_hash
@@ -72,6 +72,9 @@ def make_plan(person: Person, submission: Submission, terms: PlanTerms) -> Sampl
         trajectories = dict(locked)
         if problems := list(_find_problems(terms, trajectories)):
             raise Incomplete(problems)
+        # Of two submissions of an agent that are planned at the same time, one waits here, and then sees the other.
+        Agent.objects.select_for_update(no_key=True).get(pk=submission.agent_id)
+        earlier = [_identify_plan(each) for each in find_earlier_plans(submission)]
         plan = _write_plan(person, submission, terms, trajectories)
         submission.spot_check_seed = new_seed()
         submission.save(update_fields=["spot_check_seed"])
@@ -88,8 +91,44 @@ def make_plan(person: Person, submission: Submission, terms: PlanTerms) -> Sampl
             labels=sum(terms.labels.values()),
             secret=plan.secret,
             next_seed=seed_hash(submission.spot_check_seed),
+            earlier=earlier,
         )
         return plan
+
+
+def find_earlier_plans(submission: Submission) -> models.QuerySet[SamplePlan]:
+    """Return the plans of other submissions of the agent in the benchmark that share a task, in order of time.
+
+    Versions of a task are one task. Plans that came in a bundle are left out: they were drawn on another instance.
+    """
+    tasks = submission.trajectories.order_by().values("task__external_id")
+    sharing = Trajectory.objects.filter(submission=models.OuterRef("submission"), task__external_id__in=tasks)
+    found = SamplePlan.objects.exclude(submission=submission).filter(
+        models.Exists(sharing),
+        submission__benchmark=submission.benchmark_id,
+        submission__agent=submission.agent_id,
+        submission__audited=False,
+    )
+    return found.order_by("planned_at", "pk")
+
+
+def _identify_plan(plan: SamplePlan) -> dict[str, str]:
+    """Return the id of the chain that has the plan, and the digest of the plan's terms."""
+    chain = Event.objects.filter(submission=plan.submission_id).order_by("sequence").values_list("hash", flat=True)[0]
+    return {"chain": chain, "terms": digest(plan_terms(plan_facts(plan)))}
+
+
+def read_earlier(submission: Submission) -> list[dict[str, str]] | None:
+    """Return the earlier plans that the event of the plan states; None without an event, or if it is older."""
+    event = Event.objects.filter(submission=submission, kind="sample_planned").first()
+    return None if event is None else event.payload.get("earlier")
+
+
+def describe_earlier(number: int) -> str:
+    if not number:
+        return ""
+    says = "1 earlier sample" if number == 1 else f"{number:,} earlier samples"
+    return f"{says} of this agent on this benchmark {'was' if number == 1 else 'were'} drawn."
 
 
 def _write_plan(

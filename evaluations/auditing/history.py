@@ -136,7 +136,7 @@ def _build_row(context: ImportContext, model: Any, line: Document) -> Any:
 
 def _write_plan(context: ImportContext, stated: Document, lines: list[Document]) -> None:
     """Create the plan of a sample, so that trajectories that it did not draw are shown as such."""
-    facts = {name: value for name, value in stated.items() if name not in ("planned_by", "planned_at")}
+    facts = {name: value for name, value in stated.items() if name not in ("planned_by", "planned_at", "earlier")}
     missing = None if stated["planned_by"] in context.people else "it is by a person who is not in people.json"
     unknown = None if stated["estimand"] in SamplePlan.Estimand.values else "its estimand is not known here"
     if not context.rejections.accept("sample plan", missing or unknown or _find_other_draw(context, lines)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from django.db.models import Count, Q
@@ -14,6 +14,7 @@ from annotation.models.events import instant
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
 from evaluations.auditing.reference_data import describe_given
+from evaluations.cases import describe_figures
 from evaluations.encoding import fields_to_json
 from evaluations.models import Audit, AuditCheck
 from evaluations.statistics import Measure, Sample, hits_left, kappa_with_interval, wilson
@@ -63,7 +64,10 @@ def result(audit: Audit) -> Result | None:
     sample = audit.sample
     if sample is None or sample.frozen_at is None:
         return None
-    return compare_verdicts(_verdicts(audit.submission), _verdicts(sample))
+    found = compare_verdicts(_verdicts(audit.submission), _verdicts(sample))
+    if note := describe_figures(audit.submission):
+        return replace(found, all_submitted_rate=Measure.missing(note, found.of))
+    return found
 
 
 def count_labellers(audit: Audit) -> int | None:

@@ -39,6 +39,7 @@ from annotation.workflow.facts import (
     plan_facts,
     shown_facts,
 )
+from annotation.workflow.sampling import read_earlier
 from evaluations.naming import natural
 from evaluations.verifier.documents import Document
 
@@ -164,7 +165,9 @@ def sample_plan(submission: Submission, people: Pseudonyms) -> tuple[Document | 
     facts = plan_facts(plan)
     columns = ("task_id", "stratum", "judged", "probability", "position")
     items = [dict(zip(columns, item, strict=True)) for item in facts.pop("items")]
-    return facts | {"planned_by": people[plan.planned_by_id], "planned_at": instant(plan.planned_at)}, items
+    stated = facts | {"planned_by": people[plan.planned_by_id], "planned_at": instant(plan.planned_at)}
+    earlier = read_earlier(submission)
+    return stated if earlier is None else stated | {"earlier": earlier}, items
 
 
 def final_verdicts(submission: Submission) -> list[Document]:

@@ -16,8 +16,8 @@ from evaluations.tests.finished import finish
 TRAJECTORIES = 10
 
 
-def planned_review(folder: Path, *, frozen: bool = True) -> Submission:
-    submission = testing.submission(folder, trajectories=TRAJECTORIES, steps=2)
+def planned_review(folder: Path, *, frozen: bool = True, steps: int = 2) -> Submission:
+    submission = testing.submission(folder, trajectories=TRAJECTORIES, steps=steps)
     people = testing.cast(submission)
     workflow.make_plan(people["mira"], submission, testing.plan_terms(submission, labels={"easy": 2, "hard": 3}))
     submission.refresh_from_db()

@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
 
 from annotation import workflow
 from annotation.catalogue import import_labels
 from annotation.models import Person, PlannedItem, SamplePlan, Submission
 from annotation.models.states import State, with_state
 from annotation.tests import testing
-from evaluations import cases, exports, sending
+from evaluations import access, cases, exports, sending
 from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
 from evaluations.estimating import estimate, load_population
@@ -34,9 +36,11 @@ from evaluations.tests.test_earlier_bundles import BUNDLES
 from evaluations.verifier.checking import Given
 from evaluations.verifier.documents import OF_SAMPLE
 from evaluations.verifier.findings import Result
+from judges.tests import rows as judged
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 
+ONE_EARLIER = "1 earlier sample of this agent on this benchmark was drawn."
 NOTE = "Estimated from the labels of 5 of 10 trajectories: the sample plan drew no others."
 
 
@@ -115,6 +119,29 @@ def test_imported_label_of_a_trajectory_that_was_not_drawn_is_refused(planned: S
     assert [problem.code for problem in report.rejected[left_out]] == ["not_drawn"]
 
 
+@pytest.mark.parametrize("name", ["agreement", "comparison"])
+def test_plain_figures_of_a_sample_say_that_they_are_not_weighted(
+    name: str, planned: Submission, client: Client
+) -> None:
+    judged.judgment_row(judged.run_row(planned).items.filter(trajectory__planned_item__position=0)[0])
+    client.force_login(testing.cast(planned)["mira"])
+    assert cases.UNWEIGHTED in client.get(reverse(name, args=[planned.pk])).content.decode()
+
+
+def test_command_says_that_the_figures_of_a_sample_are_not_weighted(
+    planned: Submission, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("agreement", "--submission", planned.pk)
+    assert cases.UNWEIGHTED in capsys.readouterr().err
+
+
+def test_sample_is_left_out_of_pairs_of_agents(planned: Submission, client: Client) -> None:
+    client.force_login(testing.cast(planned)["mira"])
+    page = client.get(reverse("two-agents", args=[planned.benchmark.slug])).content.decode()
+    assert "Planned samples are left out" in page
+    assert access.compared_submissions(testing.cast(planned)["mira"], planned.benchmark.slug)[1] == []
+
+
 # --- evidence ---------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +157,35 @@ def test_bundle_has_plan_items_and_estimate_and_verifies(planned: Submission, tm
     outcome = verify_bundle(str(path), Given())
     assert [finding.says for finding in outcome.findings if finding.result is Result.FAIL] == []
     assert {"sample_plan", "estimate"} <= {f.name for f in outcome.findings if f.result is Result.PASS}
+
+
+def test_bundle_tells_of_an_earlier_sample_of_the_agent_and_can_be_audited(tmp_path: Path) -> None:
+    planned_review(tmp_path / "abandoned", frozen=False)
+    again = planned_review(tmp_path / "again", steps=3)
+    path = audited.bundle(again, tmp_path)
+    with zipfile.ZipFile(path) as package:
+        assert ONE_EARLIER in package.read("reports/report.html").decode()
+    findings = {each.name: each for each in verify_bundle(str(path), Given()).findings}
+    assert [each.says for each in findings.values() if each.result is Result.FAIL] == []
+    assert findings["exceptions"].result is Result.NOTE
+    assert "1 earlier sample of this agent" in findings["exceptions"].says
+    assert SamplePlan.objects.filter(submission=audited.audit_of(again, tmp_path).submission).exists()
+
+
+@pytest.mark.parametrize("name", ["sample-plan", "success-rate"])
+def test_pages_tell_of_an_earlier_sample_of_the_agent(name: str, tmp_path: Path, client: Client) -> None:
+    first = planned_review(tmp_path / "abandoned", frozen=False)
+    again = planned_review(tmp_path / "again", steps=3)
+    client.force_login(testing.cast(again)["mira"])
+    assert ONE_EARLIER in client.get(reverse(name, args=[again.pk])).content.decode()
+    assert "earlier sample" not in client.get(reverse("sample-plan", args=[first.pk])).content.decode()
+
+
+def test_planner_tells_of_earlier_samples_before_the_draw(tmp_path: Path, client: Client) -> None:
+    planned_review(tmp_path / "abandoned", frozen=False)
+    again = testing.submission(tmp_path / "again", trajectories=9, steps=2)
+    client.force_login(testing.cast(again)["mira"])
+    assert ONE_EARLIER in client.get(reverse("sample-plan", args=[again.pk])).content.decode()
 
 
 def test_bundle_without_a_plan_has_none_of_its_files(tmp_path: Path) -> None:

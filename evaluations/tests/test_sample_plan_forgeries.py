@@ -29,6 +29,7 @@ def honest(
     folder = tmp_path_factory.mktemp("planned")
     made = folder / "bundle.zip"
     with override_settings(MEDIA_ROOT=folder / "images"), rolled_back(django_db_blocker):
+        planned_review(folder / "abandoned", frozen=False, steps=1)
         writing.write(writing.prepare(planned_review(folder / "package")), made)
     yield Forged(made.read_bytes()).sealed()
     shutil.rmtree(folder)
@@ -233,6 +234,16 @@ def a_second_plan_is_recorded(forged: Forged) -> None:
 @forgery("sample_plan", only_signed)
 def the_event_has_the_digest_of_another_plan(forged: Forged) -> None:
     forged.event("sample_planned")["payload"]["plan"] = "2" * 64
+
+
+@forgery("sample_plan")
+def an_earlier_sample_is_removed_from_the_plan(forged: Forged) -> None:
+    assert forged["sample-plan"].pop("earlier")
+
+
+@forgery("sample_plan")
+def an_earlier_sample_is_exchanged(forged: Forged) -> None:
+    forged["sample-plan"]["earlier"][0]["terms"] = "3" * 64
 
 
 @forgery("roles")

@@ -106,6 +106,11 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("draw of less than 10%", "draws of less than 10%", small)
     late = "changed after the first label"
     yield (f"setting {late}", f"settings {late}", _changed_settings(history))
+    earlier = [
+        (f"terms {show(each['terms'])} in the chain {show(each['chain'])}", "sample-plan.json")
+        for each in (bundle.sample_plan or {}).get("earlier", ())
+    ]
+    yield ("earlier sample of this agent", "earlier samples of this agent", earlier)
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]
     yield ("person who left", "people who left", [(show(name), name) for name in left])
     by_others = "set by another person than its owner"

@@ -109,6 +109,7 @@ def _rows(bundle: Bundle) -> Iterator[Row]:
     if (plan := bundle.sample_plan) is not None:
         counts = {"trajectories": len(bundle.sample_items or ()), "labels": sum(plan["labels"].values())}
         payload = {"plan": try_digest(plan_facts(bundle)), "secret": plan["secret"], **counts}
+        payload |= {"earlier": plan["earlier"]} if "earlier" in plan else {}
         yield ("sample_planned", plan["planned_by"], payload, plan["planned_at"], "sample-plan.json")
     settled = [row for row in bundle.reports if row["settled_at"] is not None]
     covered = ("original", "revision", "boxes", "reason", "redacted", "size")

@@ -78,6 +78,9 @@ def _events(bundle: Bundle, history: History) -> Violations:
             yield f"The chain recorded another plan ({moment.event_place}).", moment.event_place
         if get_text(moment.payload, "secret") != (bundle.sample_plan or {})["secret"]:
             yield f"The event of the plan ({moment.event_place}) has another secret.", moment.event_place
+        if moment.payload.get("earlier") != (bundle.sample_plan or {}).get("earlier"):
+            says = f"The event of the plan ({moment.event_place}) has other earlier samples of the agent."
+            yield says, moment.event_place
 
 
 def _terms(bundle: Bundle) -> Violations:

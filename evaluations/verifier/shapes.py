@@ -82,6 +82,12 @@ KINDS["step_mark"] = {
     "required": ["step", "mark"],
     "additionalProperties": False,
 }
+KINDS["earlier_plan"] = {
+    "type": "object",
+    "properties": {"chain": KINDS["hash"], "terms": KINDS["hash"]},
+    "required": ["chain", "terms"],
+    "additionalProperties": False,
+}
 KINDS["counts"] = {"type": "object", "additionalProperties": KINDS["count"]}
 KINDS["labels_by_person"] = {"type": "object", "additionalProperties": KINDS["verdict"]}
 KINDS["finding"] = {
@@ -201,7 +207,7 @@ DOCUMENTS: dict[str, str | Schema] = {
     "reports/agreement.json": KINDS["object"],
     "reports/comparison.json": "judges judge[10000]",
     "sample-plan.json": "goal object, judge object, labels counts, estimand name, rule object, secret seed, seed hash, "
-    "planned_by person, planned_at time",
+    "planned_by person, planned_at time; earlier earlier_plan[10000]",
     "sample-items.jsonl": "task_id task, stratum name, judged verdict?, probability share, position count?",
     "reports/estimate.json": KINDS["object"],
     "judges/runs.jsonl": "run count, event_run count?, judge name, version count, fingerprint name, scorer name, "

@@ -17,7 +17,7 @@ from evaluations import access, agreement_tables, charts
 from evaluations.agreement import CHOSEN_BY_LABELS, GROUPS, Agreement, Annotator, Group
 from evaluations.agreement import agreement as agreement_of
 from evaluations.agreement_tables import group_name, outcome_rows
-from evaluations.cases import Case
+from evaluations.cases import Case, describe_figures
 from evaluations.charts import Grid, Rates, Stacked
 from evaluations.forms import Filters, FiltersForm
 from evaluations.measures import COEFFICIENTS
@@ -37,6 +37,7 @@ def agreement(request: Request, pk: int) -> HttpResponse:
     filters = Filters.of(request.GET)
     every = access.submission_cases(submission)
     context = {"submission": submission, "form": FiltersForm(filters, every, only=("level", "website"))}
+    context["unweighted"] = describe_figures(submission)
     about = (submission.benchmark.slug, str(submission))
     return _answer(request, filters, every, str(submission), about, context)
 

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from annotation.records import Verdict
 from annotation.views.answers import Request, page, paginate
 from evaluations import access, comparison_tables
-from evaluations.cases import Case
+from evaluations.cases import Case, describe_figures
 from evaluations.comparison import Comparison, Difference, compare, list_judges
 from evaluations.comparison import judges as of_judges
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
@@ -38,6 +38,7 @@ def comparison(request: Request, pk: int) -> HttpResponse:
         return render(request, "evaluations/comparison.html", require_unfrozen(submission))
     about = (submission.benchmark.slug, str(submission))
     context = {"submission": submission, "benchmark": submission.benchmark, "only": ONE_SUBMISSION}
+    context["unweighted"] = describe_figures(submission)
     return _answer(request, access.submission_cases(submission), str(submission), about, context)
 
 

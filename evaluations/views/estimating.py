@@ -81,6 +81,7 @@ def _render_plan(
 ) -> HttpResponse:
     plan = SamplePlan.objects.filter(submission=submission).first()
     context: dict[str, Any] = {"submission": submission, "form": form, "plan": plan}
+    context["earlier"] = _tell_earlier(submission, plan)
     if plan is not None:
         context |= {"drawn": estimate_tables.drawn(plan), "goal": estimate_tables.goal(plan)}
         return render(request, "evaluations/sample_plan.html", context, status=status)
@@ -97,6 +98,16 @@ def _render_plan(
                 "given": [(name, value) for name, value in form.data.items() if name in form.fields],
             }
     return render(request, "evaluations/sample_plan.html", context, status=status)
+
+
+def _tell_earlier(submission: Submission, plan: SamplePlan | None) -> str:
+    """Say how many samples of the agent were drawn before the plan, or up to now without one."""
+    earlier = (
+        workflow.find_earlier_plans(submission).count()
+        if plan is None
+        else len(workflow.read_earlier(submission) or ())
+    )
+    return workflow.describe_earlier(earlier)
 
 
 @page
@@ -119,6 +130,7 @@ def success_rate(request: Request, pk: int) -> HttpResponse:
         return csv_file(tables, wanted, submission.benchmark.slug, str(submission), str(judge or "people"))
     context: dict[str, Any] = {"submission": submission, "judge": judge, "silent": silent, "estimate": found}
     context |= {"chart": estimate_tables.chart(found), "tables": tables, "basis": estimate_tables.basis(found)}
+    context["earlier"] = population.plan and _tell_earlier(submission, population.plan)
     context["choices"] = _list_choices(population, judges, found.estimand)
     return render(request, "evaluations/success_rate.html", context)
 

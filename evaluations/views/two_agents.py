@@ -110,7 +110,9 @@ def _choose(request: Request, submissions: Sequence[Submission]) -> tuple[list[S
     asked = [number(request.GET.get(name)) for name in ("first", "second")]
     if None not in asked:
         if any(pk not in known for pk in asked):
-            raise Http404("No such pair of submissions.")
+            raise Http404(
+                "No such pair of submissions. Planned samples are not compared: their plain rates are biased."
+            )
         chosen = [known[pk] for pk in asked if pk is not None]
         return chosen, chosen[0] != chosen[1]
     frozen = [each for each in submissions if each.frozen_at is not None]

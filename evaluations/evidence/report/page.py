@@ -11,6 +11,7 @@ from django.template import Context, Engine
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from annotation.workflow import describe_earlier
 from evaluations.evidence.companions import CHECK_COMMAND
 from evaluations.evidence.report.formatting import as_number, at, entries, interval, measure, moment, number, shown
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, Definition
@@ -131,6 +132,7 @@ def _build_estimate(bundle: Bundle) -> Document:
         "labelled": at(bundle.estimate, "n_labelled"),
         "total": at(bundle.estimate, "n_total"),
         "reason": at(bundle.estimate, "reason"),
+        "earlier": describe_earlier(len(entries(at(bundle.sample_plan, "earlier")))),
         "rates": [
             (name, at(each, "value"), interval(at(each, "low"), at(each, "high"), "rate"))
             for name, each in figures

@@ -44,6 +44,8 @@ class Command(BaseCommand):
 
     def _of_submission(self, submission: Submission) -> tuple[str, list[Case]]:
         found = cases.of_submission(submission)
+        if note := cases.describe_figures(submission):
+            self.stderr.write(note)
         if submission.frozen_at is None:
             complete = sum(case.complete for case in found)
             says = (

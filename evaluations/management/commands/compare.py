@@ -74,6 +74,8 @@ class Command(BaseCommand):
             says = f"Submission {pk} is of the benchmark {submission.benchmark.slug}, not of {benchmark.slug}."
             raise CommandError(says, returncode=2)
         found = cases.of_submission(submission)
+        if says := cases.describe_figures(submission):
+            self.stderr.write(says)
         if submission.frozen_at is None:
             decided = sum(case.final is not None for case in found)
             self.stderr.write(f"Submission {pk} is not frozen: {decided} of {len(found)} trajectories are decided.")
