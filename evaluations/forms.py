@@ -365,7 +365,7 @@ class DisagreementsForm(forms.Form):
         required=False,
         max_length=disagreements.LONGEST_CRITERION,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Empty: the reasons of people. You can edit the criteria before the first run.",
+        help_text="In your own words: all maintainers can read it. You can change it in the editor.",
     )
 
     def __init__(self, data: Any, judgments: Iterable[int]) -> None:

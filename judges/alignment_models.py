@@ -5,6 +5,8 @@ A part of `judges.models`, which imports it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -32,9 +34,10 @@ PART_KNOWN = Q(part__in=["train", "development", "test"])
 
 
 class AlignmentSplit(models.Model):
-    """The split of a benchmark's tasks into training, development and test, drawn once with ``seed``.
+    """The split of a benchmark's tasks into training, development and test, drawn once.
 
-    A task without a row belongs to the training tasks: it was added, or first decided, after the draw. ``digest`` is
+    ``seed`` follows from what was committed before, so that nobody chooses the split. A task without a row belongs to
+    the training tasks: it was added, or first decided, after the draw. ``digest`` is
     the SHA-256 of the rows, so that a row that was added later is found.
     """
 
@@ -51,11 +54,12 @@ class AlignmentSplit(models.Model):
 
 
 class AlignmentTask(models.Model):
-    """A task of a split, all of its versions."""
+    """A task of a split, all of its versions. ``texts`` are the SHA-256 of its normalised texts at the draw."""
 
     split = models.ForeignKey(AlignmentSplit, on_delete=models.PROTECT, related_name="tasks")
     external_id = models.CharField(max_length=128)
     part = models.CharField(max_length=20, choices=Part)
+    texts = models.JSONField(default=list)
 
     class Meta:
         ordering = ["pk"]
@@ -71,7 +75,8 @@ class AlignmentTask(models.Model):
 class Alignment(models.Model):
     """One optimisation of the criteria of ``judge``, in at most ``rounds`` rewritten versions.
 
-    ``submissions`` are those whose verdicts it uses. ``max_cost`` (US dollars) and ``max_calls`` limit the paid calls
+    ``submissions`` are those whose verdicts it uses, ``written`` judges whose criteria a maintainer wrote from its
+    disagreements. ``max_cost`` (US dollars) and ``max_calls`` limit the paid calls
     of all its runs and of the optimiser. ``stopped`` is the reason if it waits, ``finished`` the reason of its end.
     ``worker`` has it until its heartbeat is old.
     """
@@ -81,6 +86,7 @@ class Alignment(models.Model):
     submissions: models.ManyToManyField[Submission, models.Model] = models.ManyToManyField(
         Submission, related_name="alignments"
     )
+    written: models.ManyToManyField[Any, models.Model] = models.ManyToManyField("judges.Judge", related_name="+")
     optimiser = models.CharField(max_length=40)
     rounds = models.PositiveIntegerField()
     max_cost = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)

@@ -11,14 +11,18 @@ from annotation import clock
 from judges import robustness
 from judges.models import JudgeRun, Judgment, ModelCall
 
+REWRITE = "rewrite/"  # starts the sample of calls that quote people's reasons from other submissions, too
+
 
 def select_calls(judgment: Judgment) -> QuerySet[ModelCall]:
     """Return the calls of a judgment's item, all attempts, in the order in which they were stored.
 
-    Empty for an imported judgment. ``hit_of`` is fetched with them: it has the texts of a cache hit.
+    Empty for an imported judgment. Without calls that rewrite criteria: their prompts hold reasons of people from all
+    submissions of an alignment, and are recorded with an item of one of them. ``hit_of`` is fetched with them: it has
+    the texts of a cache hit.
     """
     calls = ModelCall.objects.filter(item=judgment.item_id) if judgment.item_id else ModelCall.objects.none()
-    return calls.select_related("hit_of").order_by("pk")
+    return calls.exclude(sample__startswith=REWRITE).select_related("hit_of").order_by("pk")
 
 
 def read_texts(call: ModelCall) -> tuple[Any, str | None]:

@@ -65,6 +65,7 @@ class AlignmentSerializer(serializers.Serializer):
     max_calls = serializers.IntegerField(allow_null=True)
     calls = serializers.IntegerField()
     best = serializers.CharField(allow_null=True)
+    reopened = serializers.BooleanField(help_text="A submission of it is not frozen, so figures are null.")
     versions = VersionSerializer(many=True)
     looks = LookSerializer(many=True)
 
@@ -75,13 +76,6 @@ class NewAlignmentSerializer(serializers.Serializer):
     max_cost = serializers.DecimalField(**BUDGET)
     max_calls = serializers.IntegerField(min_value=1, required=False, allow_null=True)
     optimiser = serializers.ChoiceField(choices=sorted(OPTIMISERS), default=PLAIN)
-    seed = serializers.IntegerField(
-        min_value=0,
-        max_value=2**32 - 1,
-        required=False,
-        allow_null=True,
-        help_text="Seed of the split, if it is not drawn yet.",
-    )
 
 
 class Alignments(Listing):
@@ -235,10 +229,7 @@ class Disagreements(One):
 class CriterionSerializer(serializers.Serializer):
     judgments = serializers.ListField(child=serializers.IntegerField(), max_length=1000)
     text = serializers.CharField(
-        default="",
-        allow_blank=True,
-        max_length=disagreements.LONGEST_CRITERION,
-        help_text="By default, people's reasons.",
+        max_length=disagreements.LONGEST_CRITERION, help_text="The criterion, in your own words."
     )
 
 

@@ -20,6 +20,7 @@ from evaluations.cases import Case, Rules
 from evaluations.comparison.judges import People, compare_judges, with_ceiling
 from evaluations.encoding import to_json
 from evaluations.forms import LONGEST, Filters
+from evaluations.judge_alignment import notices
 from evaluations.statistics.alternative import EPSILON
 from judges.access import find_benchmark
 from judges.models import Judge
@@ -154,7 +155,7 @@ def compared(
     judge: Judge, cases: Sequence[Case], scope: str, benchmark: str, rules: Rules, epsilon: float
 ) -> dict[str, Any]:
     found = comparison.compare(judge, cases, scope, benchmark=benchmark, rules=rules, epsilon=epsilon)
-    return with_ceiling(found, People.of(cases, rules))
+    return with_ceiling(found, People.of(cases, rules)) | notices.describe(judge, benchmark)
 
 
 class OfBenchmark(Report):
@@ -216,9 +217,8 @@ class Judges(OfBenchmark):
         """Compare all judges with people and each other, with the human ceiling and success rates by people."""
         benchmark, cases, asked = self.of_benchmark()
         judges, scope = comparison.list_judges(cases, benchmark=slug), asked.scope(benchmark.name)
-        return Response(
-            compare_judges(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules).as_json()
-        )
+        found = compare_judges(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules)
+        return Response(notices.describe_all(found.as_json(), judges, slug))
 
 
 class Agents(OfBenchmark):

@@ -237,6 +237,9 @@ ComparisonSerializer = serializer_of(
     Comparison,
     _rows_of_judge()
     | {
+        "aligned": serializers.CharField(
+            allow_null=True, help_text="A warning if it was aligned on tasks of this benchmark."
+        ),
         "groups": serializers.DictField(child=GroupRowSerializer(many=True)),
         "differences": DifferenceSerializer(many=True),
         "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of the judge."),
@@ -298,6 +301,9 @@ SERIALIZERS[Judging] = _serializer(
         "judge": serializers.CharField(),
         "fingerprint": serializers.CharField(),
         **_rows_of_judge(),
+        "aligned": serializers.CharField(
+            allow_null=True, help_text="A warning if it was aligned on tasks of this benchmark."
+        ),
         "costs": _nested(Costs)(),
         "status_not_stated": Count(help_text=STATUS_NOT_STATED),
         "coverage": ByRuleSerializer(help_text="Number of decided cases that it has scored."),

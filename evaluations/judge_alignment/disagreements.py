@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import transaction
 from django.http import Http404
 
 from annotation.records import Verdict
@@ -87,21 +88,21 @@ def mark(person: Any, version: AlignmentVersion, judgments: Collection[int], rig
     return len(rows)
 
 
-def add_criterion(person: Any, version: AlignmentVersion, judgments: Collection[int], text: str = "") -> Judge:
-    """Define a new version of the judge with one more criterion; without ``text`` from the reasons of people.
+def add_criterion(person: Any, version: AlignmentVersion, judgments: Collection[int], text: str) -> Judge:
+    """Define a new version of the judge with one more criterion, ``text``.
 
-    Disagreements in which the judge is right give no criterion.
+    Nothing is copied from the reasons of people: every maintainer may read a judge. Disagreements in which the judge
+    is right give no criterion.
     """
     rows = [row for row in _choose(version, judgments) if row.right != DisagreementMark.Right.JUDGE]
     if not rows or version.judge is None:
         raise Conflict("In all of these the judge is right, so there is no criterion to add. Choose others.")
-    criterion = (text.strip() or _quote_reasons(rows))[:LONGEST_CRITERION]
+    if not (criterion := text.strip()[:LONGEST_CRITERION]):
+        raise Conflict("Write the criterion in your own words: reasons of people are not copied into a judge.")
     definition = defining.read_definition(version.judge)
     parameters = {**version.judge.parameters, "criteria": f"{material.read_criteria(version)}\n\n{criterion}"}
     about = f"One more criterion than {version.judge.name}@{version.judge.version}, from {len(rows)} disagreements."
-    return defining.define(person, **definition | {"parameters": parameters, "description": about})
-
-
-def _quote_reasons(rows: Collection[Row]) -> str:
-    reasons = dict.fromkeys(f"- {row.people_verdict}: {text}" for row in rows for text in row.reasons.texts[:1])
-    return "Decide as people did in such cases:\n" + "\n".join(reasons)
+    with transaction.atomic():
+        made = defining.define(person, **definition | {"parameters": parameters, "description": about})
+        version.alignment.written.add(made)
+    return made

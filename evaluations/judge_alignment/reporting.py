@@ -8,12 +8,21 @@ from typing import Any
 from evaluations.judge_alignment import figures, looks, material, splitting, steps
 from judges.models import Alignment, AlignmentVersion, Judge, LookAtTest
 
+NO_FIGURES = {"reason": "", "development": None}
+
 
 def name_of(judge: Judge) -> str:
     return f"{judge.name}@{judge.version}"
 
 
+def is_reopened(alignment: Alignment) -> bool:
+    """Return whether a submission of it is not frozen: its figures must not tell who labels it how the judge errs."""
+    return alignment.submissions.filter(frozen_at=None).exists()
+
+
 def describe(alignment: Alignment) -> dict[str, Any]:
+    """Return what it has done; without figures and reasons from them while a submission of it is not frozen."""
+    hidden = is_reopened(alignment)
     best, cost = steps.find_best(alignment), steps.find_cost(alignment)
     versions = alignment.versions.select_related("judge", "parent__judge").order_by("number")
     return {
@@ -22,7 +31,7 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "judge": name_of(alignment.judge),
         "optimiser": alignment.optimiser,
         "state": alignment.state,
-        "reason": alignment.finished or alignment.stopped,
+        "reason": (not hidden and alignment.finished) or alignment.stopped,
         "split": {"seed": alignment.split.seed, "tasks": splitting.count_parts(alignment.split)},
         "looks_at_test": looks.count_looks(alignment.split),
         "rounds": alignment.rounds,
@@ -31,8 +40,9 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "max_calls": alignment.max_calls,
         "calls": steps.count_calls(alignment),
         "best": None if best is None or best.judge is None else name_of(best.judge),
-        "versions": [describe_version(each) for each in versions],
-        "looks": [describe_look(each) for each in looks.list_looks(alignment)],
+        "reopened": hidden,
+        "versions": [describe_version(each) | (NO_FIGURES if hidden else {}) for each in versions],
+        "looks": [describe_look(each) | ({"test": None} if hidden else {}) for each in looks.list_looks(alignment)],
     }
 
 

@@ -79,7 +79,6 @@ def start(
     max_cost: Decimal | None = None,
     max_calls: int | None = None,
     optimiser: str = PLAIN,
-    seed: int | None = None,
 ) -> Alignment:
     """Lock the split of the benchmark if it has none, and start an alignment.
 
@@ -90,9 +89,7 @@ def start(
     parse_number({"rounds": rounds}, "rounds", most=MOST_ROUNDS)
     parse_number({"calls": max_calls}, "calls")
     budget = runs.parse_budget(judge, prepare(judge).terms, max_cost)
-    split = splitting.lock(person, benchmark, seed)
-    if seed is not None and split.seed != seed:
-        raise Conflict(f"The split of this benchmark was drawn with the seed {split.seed} and does not change.")
+    split = splitting.lock(person, benchmark)
     with transaction.atomic():
         made = Alignment.objects.create(
             split=split,

@@ -61,13 +61,16 @@ def _render_list(request: Request, benchmark: Benchmark, form: AlignmentForm, st
 def alignment(request: Request, pk: int) -> HttpResponse:
     found = starting.find_alignment(request.user, pk)
     shown = reporting.describe(found)
+    hidden = shown["reopened"]
     versions = found.versions.select_related("judge", "parent").order_by("number")
     context = {
         "alignment": found,
         "shown": shown,
         "looked": counted(shown["looks_at_test"], "time"),
-        "versions": [(each, reporting.format_changes(each.figures)) for each in versions],
-        "looks": [(each, reporting.format_changes(each.report)) for each in looks.list_looks(found)],
+        "versions": [(each, reporting.format_changes(None if hidden else each.figures)) for each in versions],
+        "looks": [
+            (each, reporting.format_changes(None if hidden else each.report)) for each in looks.list_looks(found)
+        ],
         "form": BudgetForm(label_suffix=""),
     }
     return render(request, "evaluations/alignment.html", context)

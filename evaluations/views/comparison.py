@@ -17,6 +17,7 @@ from evaluations.cases import Case, describe_figures
 from evaluations.comparison import Comparison, Difference, compare, list_judges
 from evaluations.comparison import judges as of_judges
 from evaluations.forms import ONE_SUBMISSION, WHOLE_BENCHMARK, Filters, FiltersForm
+from evaluations.judge_alignment import notices
 from evaluations.tables import Table
 from evaluations.views import board, comparison_parts
 from evaluations.views.agreement import require_unfrozen
@@ -114,7 +115,7 @@ def _answer(
     people = of_judges.People.of(chosen, filters.rules)
     if wanted:
         return csv_file(_tables(found, people), wanted, *about, str(judge))
-    context |= _build_context(request, judge, found, people, filters)
+    context |= _build_context(request, judge, found, people, filters, slug)
     if "paper" in request.GET:
         drawn = [chart for part in context["parts"] for chart in part.charts]
         scope = f"{judge} and the final verdicts of people in {found.scope}"
@@ -128,12 +129,14 @@ def _tables(found: Comparison, people: of_judges.People) -> Iterator[Table]:
 
 
 def _build_context(
-    request: Request, judge: Judge, found: Comparison, people: of_judges.People, filters: Filters
+    request: Request, judge: Judge, found: Comparison, people: of_judges.People, filters: Filters, slug: str
 ) -> dict[str, Any]:
     return {
         "switch": board.switch(filters.label2),
         "comparison": found,
         "robustness": robustness.find_standing(request.user, judge),
+        "aligned": [*notices.load_notices(request.user, [judge], slug).values()],
+        "sentence": notices.SENTENCE,
         "looked": comparison_tables.looked(found),
         "figures": comparison_parts.figures(found, filters.label2),
         "parts": list(comparison_parts.parts(found, people, filters.label2)),

@@ -13,6 +13,7 @@ from evaluations import access, attempt_tables, charts, comparison_tables
 from evaluations.comparison import Label2, agent_pairs, attempts, list_judges, places, standings
 from evaluations.comparison.judges import compare_judges
 from evaluations.forms import Filters, FiltersForm
+from evaluations.judge_alignment import notices
 from evaluations.naming import level_order
 from evaluations.views import board, comparison_parts
 from evaluations.views.exporting import csv_file, paper_file
@@ -84,10 +85,13 @@ def judge_standings(request: Request, slug: str) -> HttpResponse:
     if "paper" in request.GET:
         return paper_file(tables, drawn, filters.scope(benchmark.name), filters.rules, slug, "judges")
     standings_of = robustness.load_standings(request.user, judges)
+    aligned = notices.load_notices(request.user, judges, slug)
     context = {
         "benchmark": benchmark,
         "filters": filters,
         "tested": [(judge, standings_of[judge.pk]) for judge in judges if judge.scorer != IMPORTED],
+        "aligned": [(judge, aligned[judge.pk]) for judge in judges if judge.pk in aligned],
+        "sentence": notices.SENTENCE,
         "form": FiltersForm(filters, every, only=OF_JUDGES),
         "cases": len(every),
         "judges": [(access.name_of(judge), judge) for judge in judges],

@@ -68,6 +68,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("submissions", models.ManyToManyField(related_name="alignments", to="annotation.submission")),
+                ("written", models.ManyToManyField(related_name="+", to="judges.judge")),
                 (
                     "split",
                     models.ForeignKey(
@@ -92,6 +93,7 @@ class Migration(migrations.Migration):
                         choices=[("train", "training"), ("development", "development"), ("test", "test")], max_length=20
                     ),
                 ),
+                ("texts", models.JSONField(default=list)),
                 (
                     "split",
                     models.ForeignKey(

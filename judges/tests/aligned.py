@@ -51,10 +51,10 @@ def find_kind(trajectory: Trajectory) -> str:
 
 
 def decided_submission(
-    agent: str = "Bare Agent", verdicts: Mapping[str, Verdict] | None = None, note: str = ""
+    agent: str = "Bare Agent", verdicts: Mapping[str, Verdict] | None = None, note: str = "", *, split: bool = True
 ) -> tuple[Submission, dict[str, Person]]:
     """A frozen submission of `TASKS` tasks with labels and decisions, as rows. ``verdicts`` by task id replace those
-    of the kinds; the reasons of test tasks hold `CANARY` and ``note``."""
+    of the kinds; the reasons of test tasks hold `CANARY` and ``note``. With ``split`` it is that of `SEED`."""
     made = testing.bare_submission(TASKS, agent=agent)
     people = testing.cast(made)
     rows = list(made.trajectories.select_related("task").order_by("position"))
@@ -67,6 +67,8 @@ def decided_submission(
     _label(people, rows, final, note)
     Submission.objects.filter(pk=made.pk).update(frozen_at=timezone.now())
     made.refresh_from_db()
+    if split and splitting.find_split(made.benchmark) is None:
+        splitting.draw(people["mira"], made.benchmark, splitting.load_decided(made.benchmark, [made]), [SEED])
     return made, people
 
 
@@ -110,6 +112,6 @@ def written_judge(name: str = "careful", **fields: Any) -> Judge:
 def align(*words: Any, judge: str = "careful", benchmark: str = "bare", **options: Any) -> dict[str, Any]:
     """Run the command to its end; what it prints as JSON."""
     out = io.StringIO()
-    given = ["--benchmark", benchmark, "--seed", str(SEED), "--rounds", "2", "--wait", "--json", *map(str, words)]
+    given = ["--benchmark", benchmark, "--rounds", "2", "--wait", "--json", *map(str, words)]
     call_command("align_judge", judge, *given, stdout=out, stderr=io.StringIO(), **options)
     return dict(json.loads(out.getvalue()))

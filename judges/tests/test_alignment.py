@@ -57,8 +57,8 @@ def test_alignment_with_shuffled_labels_accepts_nothing(learning: Fake) -> None:
 
 def test_split_is_by_task_and_stays(learning: Fake) -> None:
     submission, people = decided_submission()
-    split = splitting.lock(people["mira"], submission.benchmark, SEED)
-    assert splitting.lock(people["mira"], submission.benchmark, 8).seed == SEED
+    split = splitting.lock(people["mira"], submission.benchmark)
+    assert split.seed == SEED
     assert splitting.count_parts(split) == {"training": 24, "development": 18, "test": 18}
     assert AlignmentSplit.objects.count() == 1
     assert Alignment.objects.count() == 0

@@ -48,7 +48,7 @@ def learning(settings: Any, fake: Fake) -> Fake:
 def started(**terms: Any) -> Alignment:
     submission, people = decided_submission()
     judge = Judge.own.get(name="careful")
-    return starting.start(people["mira"], judge, submission.benchmark, lambda pk: None, **({"seed": SEED} | terms))
+    return starting.start(people["mira"], judge, submission.benchmark, lambda pk: None, **terms)
 
 
 def advance(alignment: Alignment, most: int = 50) -> Alignment:
@@ -132,7 +132,7 @@ def test_text_that_is_no_text_loses_its_round(learning: Fake) -> None:
 
 
 def test_judge_without_criteria_is_refused_and_draws_no_split(learning: Fake) -> None:
-    submission, people = decided_submission()
+    submission, people = decided_submission(split=False)
     other = defined_judge("published")
     with pytest.raises(Conflict, match="no criteria of its own"):
         starting.start(people["mira"], other, submission.benchmark, lambda pk: None)
@@ -144,9 +144,10 @@ def test_judge_without_criteria_is_refused_and_draws_no_split(learning: Fake) ->
 
 
 def test_too_few_tasks_are_refused(learning: Fake) -> None:
-    submission, _ = decided_submission()
+    submission, people = decided_submission(split=False)
+    decided = splitting.load_decided(submission.benchmark, [submission])[:9]
     with pytest.raises(Conflict, match="at least 10 tasks"):
-        splitting._draw(splitting.load_decided(submission.benchmark, [submission])[:9], SEED)
+        splitting.draw(people["mira"], submission.benchmark, decided, [SEED])
 
 
 # --- the split -------------------------------------------------------------------------------------------------------
@@ -229,8 +230,10 @@ def test_disagreements_become_a_criterion_of_a_new_version(learning: Fake) -> No
     made = disagreements.add_criterion(mira, version, [first, second], RULE)
     assert (str(made), made.frozen_at) == ("careful@2", None)
     assert made.parameters["criteria"] == f"Judge the cart.\n\n{RULE}"
-    quoted = disagreements.add_criterion(mira, version, [second])
-    assert quoted.parameters["criteria"].endswith("\n- failure: carol decided FAILURE.")
+    for text in ("", " "):
+        with pytest.raises(Conflict, match="in your own words"):
+            disagreements.add_criterion(mira, version, [second], text)
+    assert Judge.own.filter(name="careful").count() == 2
 
 
 def test_pages_mark_and_add_a_criterion_with_one_click(learning: Fake) -> None:

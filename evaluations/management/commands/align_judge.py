@@ -46,9 +46,6 @@ class Command(BaseCommand):
             "--max-cost", type=run_judge.parse_dollars, metavar="USD", help="start no more calls once this is spent"
         )
         parser.add_argument("--max-calls", type=run_judge.parse_count, metavar="N", help="make at most N paid calls")
-        parser.add_argument(
-            "--seed", type=run_judge.parse_seed, metavar="S", help="seed of the split, if it is not drawn yet"
-        )
         parser.add_argument("--wait", action="store_true", help="work here until the alignment ends")
         parser.add_argument(
             "--look",
@@ -64,7 +61,7 @@ class Command(BaseCommand):
         if benchmark is None:
             raise CommandError(f"The benchmark {options['benchmark']} does not exist.", returncode=2)
         person = _find_maintainer(benchmark, options["person"])
-        terms = {name: options[name] for name in ("rounds", "max_cost", "max_calls", "optimiser", "seed")}
+        terms = {name: options[name] for name in ("rounds", "max_cost", "max_calls", "optimiser")}
         try:
             starting.find_benchmark(person, benchmark.slug)
             alignment = starting.find_unfinished(person, judge, benchmark, terms["rounds"], terms["optimiser"])

@@ -17,6 +17,7 @@ from evaluations import attempt_tables, cases, comparison_tables, people_tables
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Comparison, compare, link_trajectories, list_judges
 from evaluations.comparison.judges import Judges, People, compare_judges, with_ceiling
+from evaluations.judge_alignment import notices
 from evaluations.management import reports
 from evaluations.statistics.alternative import EPSILON
 from evaluations.tables import Table
@@ -66,7 +67,7 @@ class Command(BaseCommand):
             one = compare(
                 judge, found, scope, benchmark=benchmark.slug, rules=filters.rules, epsilon=options["epsilon"]
             )
-            self._one(one, found, options["json"])
+            self._one(judge, one, found, benchmark.slug, options["json"])
 
     def _of_submission(self, benchmark: Benchmark, pk: int) -> tuple[str, list[Case]]:
         submission = find_submission(pk)
@@ -83,10 +84,10 @@ class Command(BaseCommand):
             self.stderr.write("Imported labels belong to no submission: omit --submission to compare them.")
         return f"submission {pk}: {submission}", found
 
-    def _one(self, found: Comparison, chosen: Sequence[Case], as_json: bool) -> None:
+    def _one(self, judge: Judge, found: Comparison, chosen: Sequence[Case], slug: str, as_json: bool) -> None:
         require_answers(found, chosen)
         people = People.of(chosen, found.rules)
-        told = with_ceiling(found, people) if as_json else None
+        told = with_ceiling(found, people) | notices.describe(judge, slug) if as_json else None
         tables = [*comparison_tables.tables(found), *comparison_tables.people(people, found.rules)]
         reports.show(self, told, f"{found.judge} compared with people: {found.scope}.", tables)
 
@@ -95,9 +96,8 @@ class Command(BaseCommand):
         if not judges:
             raise CommandError(f"Nothing to compare: no judge has judged any of these cases ({scope}).")
         found = compare_judges(judges, chosen, scope, benchmark=slug, rules=rules)
-        reports.show(
-            self, found.as_json() if as_json else None, f"Judges compared with people: {scope}.", tables_of(found)
-        )
+        told = notices.describe_all(found.as_json(), judges, slug) if as_json else None
+        reports.show(self, told, f"Judges compared with people: {scope}.", tables_of(found))
 
 
 def _share(text: str) -> float:
