@@ -349,8 +349,8 @@ def versus(found: Sequence[Versus]) -> Table:
     ]
     note = (
         "p is McNemar's if no task counts twice (exact or chi-square). If several agents attempted a task, whole tasks "
-        "are swapped between the two judges instead. Holm's correction is for all listed pairs under "
-        f"the same rule for label 2. At most {MOST_JUDGES} judges, those with the highest agreement, are compared."
+        "are swapped between the two judges instead. Holm's correction is for all pairs of judges under "
+        f"the same rule for label 2. Of more than {MOST_JUDGES} judges, those with the highest agreement are listed."
     )
     return tabulate("versus", "Judge against judge", columns, found, note)
 

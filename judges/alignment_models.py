@@ -147,16 +147,22 @@ class AlignmentVersion(models.Model):
 
 
 class AlignmentRun(models.Model):
-    """The run of a version over the tasks of one part in one submission; it is started once."""
+    """The run of a version over the tasks of one part in one submission; it is started once.
+
+    ``replaced``: it was cancelled, and another one judges the part. Its calls still count.
+    """
 
     version = models.ForeignKey(AlignmentVersion, on_delete=models.CASCADE, related_name="runs")
     part = models.CharField(max_length=20, choices=Part)
     submission = models.ForeignKey(Submission, on_delete=models.PROTECT, related_name="+")
     run = models.OneToOneField("judges.JudgeRun", on_delete=models.CASCADE, related_name="alignment_run")
+    replaced = models.BooleanField(default=False)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["version", "part", "submission"], name="alignment_run_once"),
+            models.UniqueConstraint(
+                fields=["version", "part", "submission"], condition=Q(replaced=False), name="alignment_run_once"
+            ),
             models.CheckConstraint(condition=PART_KNOWN, name="alignment_run_part_known"),
         ]
 

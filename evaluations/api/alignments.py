@@ -48,6 +48,7 @@ class LookSerializer(serializers.Serializer):
     person = serializers.CharField()
     looked_at = serializers.DateTimeField()
     test = serializers.DictField(allow_null=True)
+    reason = serializers.CharField(help_text="Why it cannot go on; empty if it can.")
 
 
 class AlignmentSerializer(serializers.Serializer):
@@ -59,6 +60,7 @@ class AlignmentSerializer(serializers.Serializer):
     reason = serializers.CharField()
     split = serializers.DictField()
     looks_at_test = serializers.IntegerField(help_text="All looks at the test split of this benchmark.")
+    versions_tried = serializers.IntegerField(help_text="Rewritten versions of all alignments on this split.")
     rounds = serializers.IntegerField()
     max_cost = serializers.FloatField(allow_null=True)
     cost = serializers.FloatField(allow_null=True)
@@ -157,7 +159,7 @@ class AlignmentCancel(One):
     def post(self, request: Request, pk: int) -> Response:
         """Cancel an alignment; its versions and judgments stay."""
         found = self.alignment()
-        starting.cancel(found)
+        starting.cancel(request.user, found)
         return Response(reporting.describe(found))
 
 

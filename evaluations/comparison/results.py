@@ -34,7 +34,9 @@ class Label2(StrEnum):
 
 WHAT_BECOMES = "How human label 2 is counted."
 ALTERNATIVE = "Alternative annotator test, on success or not; missing without labels of people that the judge scored."
-FAMILY_OF_JUDGES = "p with Holm's correction for all listed pairs of judges under the same rule for label 2."
+FAMILY_OF_JUDGES = (
+    "p with Holm's correction for all pairs of compared judges, also those not listed, under the same rule."
+)
 NOT_CORRECTED = Measure.missing("not corrected")
 
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,8 @@ def versus(
 ) -> list[Versus]:
     """Compare every two of these judges, on whether they say success where people do, under both rules.
 
-    The judge with the highest agreement comes first, and only the first `MOST_JUDGES` take part. ``said`` is the result
+    The judge with the highest agreement comes first, and only pairs of the first `MOST_JUDGES` are listed. Holm's
+    correction is for all pairs of ``judges``, since the same cases choose the listed ones. ``said`` is the result
     of `find_judgments` by primary key of the judge, if the caller has it already.
     """
     if said is None:
@@ -149,7 +151,8 @@ def versus(
     found = [
         _versus(first, second, rule, tasks, kept) for first, second in combinations(best, 2) for rule, kept in rules
     ]
-    families = {rule: iter(holm([each.p for each in found if each.human_label_2 is rule])) for rule in Label2}
+    pairs = comb(len(judges), 2)
+    families = {rule: iter(holm([each.p for each in found if each.human_label_2 is rule], pairs)) for rule in Label2}
     return [replace(each, p_holm=next(families[each.human_label_2])) for each in found]
 
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil, log2
 from typing import Any
+
+import numpy as np
 
 from annotation.records import Verdict
 from evaluations.cases import Case
-from evaluations.statistics import Confusion, Measure, clusters_of
-from evaluations.statistics.comparing import paired_difference
+from evaluations.statistics import Confusion, Measure, clusters_of, paired_difference, paired_test
 from evaluations.statistics.paired import CELLS, kappa_change
+from evaluations.statistics.tally import Integers
 from judges.models import AlignmentVersion, Judgment, Part
 
 MEASURES = ("kappa", "false_positive_rate", "false_negative_rate")
 EPSILON = 1e-9
+LEVEL = 0.05
+RESAMPLES = 10_000  # the level of 20 rounds leaves 12 of them on each side
+FALSE_POSITIVES = ([2], [1])  # cells in which only the first judge has one, and only the second
+ERRORS = ([2, 5], [1, 6])  # the same of errors of both kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,7 @@ class Change:
     before: Mapping[str, Measure]
     after: Mapping[str, Measure]
     change: Mapping[str, Measure]
+    cells: Integers  # (t, 8), of each task as in `kappa_change`
 
     def as_json(self) -> dict[str, Any]:
         shown = {
@@ -40,7 +48,8 @@ class Change:
 
 def load_verdicts(version: AlignmentVersion, part: Part) -> dict[int, int | None]:
     """Return the verdict of each trajectory that the version has judged in this part."""
-    made = Judgment.objects.filter(item__run__alignment_run__version=version, item__run__alignment_run__part=part)
+    runs = version.runs.filter(part=part, replaced=False).values("run")
+    made = Judgment.objects.filter(item__run__in=runs)
     return dict(made.values_list("trajectory", "verdict"))
 
 
@@ -52,7 +61,8 @@ def compare(found: Sequence[Case], first: Mapping[Any, int | None], second: Mapp
         for case, before, after in rows
         if before is not None and after is not None
     ]
-    cells: Any = clusters_of(((task, 4 * so + 2 * one + two) for task, so, one, two in scored), CELLS) if scored else []
+    found_cells = [(task, 4 * so + 2 * one + two) for task, so, one, two in scored]
+    cells = clusters_of(found_cells, CELLS) if scored else np.zeros((0, CELLS), np.int64)
     failures = [(task, one, two) for task, so, one, two in scored if not so]
     successes = [(task, not one, not two) for task, so, one, two in scored if so]
     return Change(
@@ -65,6 +75,7 @@ def compare(found: Sequence[Case], first: Mapping[Any, int | None], second: Mapp
             "false_positive_rate": _compare_errors(failures),
             "false_negative_rate": _compare_errors(successes),
         },
+        cells=cells,
     )
 
 
@@ -91,28 +102,46 @@ def _compare_errors(said: Sequence[tuple[str, bool, bool]]) -> Measure:
     return paired_difference(*tasks.sum(axis=0).tolist(), clusters=tasks)
 
 
-def decide(change: Change) -> tuple[bool, str]:
+def compute_level(rounds: int) -> float:
+    """Return the level of each version of an alignment of so many rounds: Bonferroni's, `LEVEL` / rounds."""
+    return LEVEL / rounds
+
+
+def count_least_tasks(rounds: int) -> int:
+    """Return the fewest development tasks with which a version can win: the least k with 2 / 2^k < level."""
+    exact = 1 - log2(compute_level(rounds))
+    return max(ceil(exact), int(exact) + 1)
+
+
+def decide(change: Change, level: float = LEVEL) -> tuple[bool, str]:
     """Return whether the second judge replaces the first, and why, from the development split.
 
-    It does if the 95% interval of the change in kappa, drawn by task, is above 0; or, with the same kappa, if that of
-    the change in the false positive rate is below 0. It must not leave more cases unscored.
+    It does if the interval of 1 - ``level`` of the change in kappa, drawn by task, is above 0; where all resamples
+    are alike and there is none, if kappa rises and p of `paired_test` of errors by task is below ``level``. With the
+    same kappa it does if that of false positives is, and they are fewer. It must not leave more cases unscored.
     """
-    kappa, wrong = change.change["kappa"], change.change["false_positive_rate"]
+    kappa = kappa_change(change.cells, resamples=RESAMPLES, level=level)
     if change.unscored[1] > change.unscored[0]:
         return False, f"It leaves {change.unscored[1]} cases unscored instead of {change.unscored[0]}."
     if kappa.value is None:
         return False, f"The change in kappa is undefined: {kappa.undefined}."
     if abs(kappa.value) < EPSILON:
-        if wrong.high is not None and wrong.high < 0:
-            return True, f"Kappa is the same, and the false positive rate changes by {_format(wrong)}."
+        if _has_fewer(change, FALSE_POSITIVES, level):
+            return True, f"Kappa is the same, with fewer false positives (p < {level:.2g})."
         return False, "Kappa is the same, and there are not clearly fewer false positives."
-    if kappa.low is not None and kappa.low > 0:
-        return True, f"Kappa changes by {_format(kappa)}."
-    return False, f"Kappa changes by {_format(kappa)}, which may be noise." if kappa.value > 0 else (
-        f"Kappa changes by {_format(kappa)}."
+    if kappa.low is None:
+        won = kappa.value > 0 and _has_fewer(change, ERRORS, level)
+        side = "below" if won else "not below"
+        return won, f"Kappa changes by {kappa.value:+.2f} (paired test by task: p is {side} {level:.2g})."
+    changes = (
+        f"Kappa changes by {kappa.value:+.2f} ({100 * (1 - level):.4g}% interval {kappa.low:+.2f} to {kappa.high:+.2f})"
     )
+    if kappa.low > 0:
+        return True, f"{changes}."
+    return False, f"{changes}, which may be noise." if kappa.value > 0 else f"{changes}."
 
 
-def _format(measure: Measure) -> str:
-    interval = "" if measure.low is None else f" (95% interval {measure.low:+.2f} to {measure.high:+.2f})"
-    return f"{measure.value:+.2f}{interval}"
+def _has_fewer(change: Change, places: tuple[list[int], list[int]], level: float) -> bool:
+    counts = np.stack([change.cells[:, each].sum(axis=1) for each in places], axis=1)
+    p, (first, second) = paired_test(counts).p.value, counts.sum(axis=0)
+    return bool(first > second and p is not None and p < level)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from annotation.workflow import Conflict
 from evaluations.judge_alignment import figures, material, steps
@@ -23,7 +23,7 @@ def count_looks(split: AlignmentSplit) -> int:
 
 def list_looks(alignment: Alignment) -> QuerySet[LookAtTest]:
     looks = LookAtTest.objects.filter(version__alignment=alignment)
-    return looks.select_related("version__judge", "person").order_by("pk")
+    return looks.select_related("version__judge", "version__alignment", "person").order_by("pk")
 
 
 def look(person: Any, version: AlignmentVersion) -> LookAtTest:
@@ -34,9 +34,15 @@ def look(person: Any, version: AlignmentVersion) -> LookAtTest:
             raise Conflict("The alignment has not ended. Wait or cancel it before you look at the test split.")
         if version.judge_id is None or version.number == 0:
             raise Conflict("Choose a version that was rewritten and has a text.")
+        if not material.load_cases(alignment, Part.TEST):
+            raise Conflict("No test task has a final verdict in the submissions of this alignment.")
+        try:
+            steps.compute_rest(alignment)
+        except steps.Stopped as spent:
+            raise Conflict(f"Nothing is left for a look. {spent}") from spent
         base = alignment.versions.get(number=0)
         ended = AlignmentRun.objects.filter(version__in=[base, version], part=Part.TEST)
-        ended.filter(run__cancelled_at__isnull=False).delete()  # judged again, from the cache
+        ended.filter(run__cancelled_at__isnull=False).update(replaced=True)  # judged again, from the cache
         return LookAtTest.objects.create(version=version, person=person)
 
 
@@ -66,6 +72,30 @@ def evaluate_waiting(pk: int) -> None:
     if (waiting := found.filter(pk=pk, report__isnull=True).first()) is not None:
         with suppress(steps.Stopped, Conflict, PermissionDenied):
             evaluate(waiting)
+
+
+def find_reason(look: LookAtTest) -> str:
+    """Return why an open look cannot go on, "" if it can."""
+    if look.report is not None:
+        return ""
+    alignment = look.version.alignment
+    rows = AlignmentRun.objects.filter(version__alignment=alignment, part=Part.TEST, replaced=False)
+    for row in rows.filter(Q(version=look.version) | Q(version__number=0)).select_related("run").order_by("pk"):
+        if row.run.state in ("stopped", "cancelled"):
+            return f"Run {row.run.pk} is {row.run.state}. {row.run.stopped}".strip()
+        if row.run.state != "finished":
+            return ""
+    if alignment.submissions.filter(frozen_at=None).exists():
+        return "A submission was reopened. Freeze it."
+    try:
+        steps.compute_rest(alignment)
+    except steps.Stopped as reason:
+        return str(reason)
+    return ""
+
+
+def find_open(alignment: Alignment) -> LookAtTest | None:
+    return list_looks(alignment).filter(report__isnull=True).first()
 
 
 def find_waiting(run: JudgeRun | None = None) -> list[int]:

@@ -34,6 +34,7 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "reason": (not hidden and alignment.finished) or alignment.stopped,
         "split": {"seed": alignment.split.seed, "tasks": splitting.count_parts(alignment.split)},
         "looks_at_test": looks.count_looks(alignment.split),
+        "versions_tried": count_tried(alignment),
         "rounds": alignment.rounds,
         "max_cost": None if alignment.max_cost is None else float(alignment.max_cost),
         "cost": None if cost is None else float(cost),
@@ -44,6 +45,12 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "versions": [describe_version(each) | (NO_FIGURES if hidden else {}) for each in versions],
         "looks": [describe_look(each) | ({"test": None} if hidden else {}) for each in looks.list_looks(alignment)],
     }
+
+
+def count_tried(alignment: Alignment) -> int:
+    """Return how many rewritten versions all alignments on the same split have tried on development."""
+    tried = AlignmentVersion.objects.filter(alignment__split=alignment.split_id, number__gt=0, judge__isnull=False)
+    return tried.count()
 
 
 def describe_version(version: AlignmentVersion) -> dict[str, Any]:
@@ -65,6 +72,7 @@ def describe_look(look: LookAtTest) -> dict[str, Any]:
         "person": look.person.get_username(),
         "looked_at": look.looked_at.isoformat(),
         "test": look.report,
+        "reason": looks.find_reason(look),
     }
 
 

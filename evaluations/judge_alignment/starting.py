@@ -17,10 +17,10 @@ from annotation import clock
 from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations.cases import reported_submissions
-from evaluations.judge_alignment import splitting, steps
+from evaluations.judge_alignment import figures, looks, splitting, steps
 from evaluations.judge_alignment.optimisers import OPTIMISERS, PLAIN
 from judges import access, runs
-from judges.models import Alignment, AlignmentVersion, Judge, Part
+from judges.models import Alignment, AlignmentSplit, AlignmentVersion, Judge, JudgeRun, Part
 from judges.planning import parse_number
 from judges.ready_judges import RunRefused, find_endpoint, prepare
 
@@ -89,8 +89,9 @@ def start(
     parse_number({"rounds": rounds}, "rounds", most=MOST_ROUNDS)
     parse_number({"calls": max_calls}, "calls")
     budget = runs.parse_budget(judge, prepare(judge).terms, max_cost)
-    split = splitting.lock(person, benchmark)
     with transaction.atomic():
+        split = splitting.lock(person, benchmark)
+        _check_parts(split, submissions, rounds)
         made = Alignment.objects.create(
             split=split,
             judge=judge,
@@ -106,10 +107,40 @@ def start(
     return made
 
 
-def find_unfinished(person: Any, judge: Judge, benchmark: Benchmark, rounds: int, optimiser: str) -> Alignment | None:
-    """Return the newest alignment with these terms that has not ended, so that a repeated command continues it."""
+def _check_parts(split: AlignmentSplit, submissions: list[Submission], rounds: int) -> None:
+    """Raise Conflict if these submissions leave a part without both verdicts, or too few development tasks."""
+    decided = splitting.load_decided(split.benchmark, submissions)
+    for part in Part:
+        cases = splitting.select_part(split, decided, part)
+        if len({case.final for case in cases}) < len(splitting.DECIDED):
+            raise Conflict(
+                f"In your submissions the {part.label} tasks do not have both verdicts, success and failure. Freeze "
+                "further submissions."
+            )
+        least, found = figures.count_least_tasks(rounds), len({case.task_id for case in cases})
+        if part is Part.DEVELOPMENT and found < least:
+            raise Conflict(
+                f"Your submissions have {found} development tasks. With {rounds} rounds each version is tested at "
+                f"the level {figures.compute_level(rounds):.2g}, and no result on fewer than {least} tasks reaches it. "
+                "Choose fewer rounds, or freeze further submissions."
+            )
+
+
+def find_unfinished(
+    person: Any, judge: Judge, benchmark: Benchmark, rounds: int, optimiser: str, *, look: bool = False
+) -> Alignment | None:
+    """Return the newest alignment with these terms that has not ended, so that a repeated command continues it.
+
+    With ``look`` also the newest one if it has finished with a better version, and has an open look or none.
+    """
     same = find_alignments(person, benchmark).filter(judge=judge, rounds=rounds, optimiser=optimiser)
-    return same.filter(finished_at=None, cancelled_at=None).order_by("pk").last()
+    unfinished = same.filter(finished_at=None, cancelled_at=None).order_by("pk").last()
+    newest = same.order_by("pk").last()
+    if unfinished is not None or not look or newest is None or newest.state != "finished":
+        return unfinished
+    better = newest.versions.filter(accepted=True, number__gt=0).exists()
+    waits = looks.find_open(newest) is not None or not looks.list_looks(newest).exists()
+    return newest if better and waits else None
 
 
 def _check(judge: Judge, optimiser: str, submissions: list[Submission]) -> None:
@@ -141,37 +172,50 @@ def resume(
     """Continue a stopped alignment, with a new budget if given; runs that have stopped get what is left of it."""
     parse_number({"calls": max_calls}, "calls")
     with transaction.atomic():
-        row = _lock(alignment, "stopped", because="Only a stopped alignment can be resumed")
+        open_look = looks.find_open(alignment)
+        look = open_look is not None and bool(looks.find_reason(open_look))
+        states = ("stopped", "finished", "cancelled") if look else ("stopped",)
+        row = _lock(alignment, *states, because="Only a stopped alignment or look can be resumed")
         if max_cost is not None:
             row.max_cost = runs.parse_budget(row.judge, prepare(row.judge).terms, max_cost)
         row.max_calls = max_calls or row.max_calls
         row.stopped = ""
         row.save(update_fields=["max_cost", "max_calls", "stopped"])
         try:
-            _resume_runs(person, row)
+            _resume_runs(person, row, [Part.TEST] if look else [Part.TRAIN, Part.DEVELOPMENT])
         except steps.Stopped as reason:
             raise Conflict(str(reason)) from reason
-        transaction.on_commit(partial(queue, row.pk), robust=True)
+        if not look:  # the scheduler, and the end of a run, queue looks
+            transaction.on_commit(partial(queue, row.pk), robust=True)
     alignment.refresh_from_db()
 
 
-def _resume_runs(person: Any, alignment: Alignment) -> None:
+def raise_budget(alignment: Alignment, max_cost: Decimal) -> None:
+    """Give a finished alignment another budget, which its looks use."""
+    budget = runs.parse_budget(alignment.judge, prepare(alignment.judge).terms, max_cost)
+    Alignment.objects.filter(pk=alignment.pk).update(max_cost=budget)
+
+
+def _resume_runs(person: Any, alignment: Alignment, parts: list[Part]) -> None:
     for version in alignment.versions.all():
-        for row in version.runs.exclude(part=Part.TEST).select_related("run"):
+        for row in version.runs.filter(part__in=parts, replaced=False).select_related("run"):
             if row.run.state == "cancelled":
-                row.delete()  # the version is judged by another run; its replies are in the cache
+                row.replaced = True  # another run judges the version; its replies are in the cache
+                row.save(update_fields=["replaced"])
             elif row.run.state == "stopped":
                 rest = steps.compute_rest(alignment)
                 own = None if rest is None else rest + steps.sum_run_cost(row.run)
                 runs.resume(person, row.run, own)
 
 
-def cancel(alignment: Alignment) -> None:
-    """End an alignment; its versions and judgments stay, and runs in progress end by themselves."""
+def cancel(person: Any, alignment: Alignment) -> None:
+    """End an alignment and its open runs; its versions and judgments stay."""
     with transaction.atomic():
         row = _lock(alignment, "running", "stopped", because="Only an alignment that has not ended can be cancelled")
         row.cancelled_at = clock.now()
         row.save(update_fields=["cancelled_at"])
+        for run in JudgeRun.objects.filter(alignment_run__version__alignment=row, finished_at=None, cancelled_at=None):
+            runs.cancel(person, run)
     alignment.refresh_from_db()
 
 

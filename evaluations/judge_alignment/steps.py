@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet, Sum
 
 from annotation import clock
@@ -125,7 +125,8 @@ def _decide(version: AlignmentVersion) -> None:
     own = figures.load_verdicts(version, Part.DEVELOPMENT)
     before = own if version.parent is None else figures.load_verdicts(version.parent, Part.DEVELOPMENT)
     change = figures.compare(cases, before, own)
-    won, why = (True, "The base.") if version.parent is None else figures.decide(change)
+    level = figures.compute_level(version.alignment.rounds)
+    won, why = (True, "The base.") if version.parent is None else figures.decide(change, level)
     AlignmentVersion.objects.filter(pk=version.pk, accepted=None).update(
         accepted=won, reason=why[:LONGEST_REASON], figures=change.as_json()
     )
@@ -140,7 +141,9 @@ def judge_part(version: AlignmentVersion, part: Part, person: Any = None) -> boo
     tasks: dict[int, list[str]] = {}
     for case in material.load_cases(alignment, part):
         tasks.setdefault(case.submission or 0, []).append(case.task_id)
-    started = {row.submission_id: row.run for row in version.runs.filter(part=part).select_related("run")}
+    started = {
+        row.submission_id: row.run for row in version.runs.filter(part=part, replaced=False).select_related("run")
+    }
     for submission in alignment.submissions.defer("import_report").order_by("pk"):
         if submission.pk not in tasks:
             continue
@@ -158,13 +161,19 @@ def _start_run(version: AlignmentVersion, part: Part, submission: Any, tasks: li
     alignment, judge, selection = version.alignment, version.judge, {"task_ids": sorted(set(tasks))}
     if judge is None:
         raise Stopped("This version has no text.")
-    budget = None
-    if part is not Part.TEST:  # a look is not part of the optimisation
+    if part is not Part.TEST:  # the calls of a look are not those of the optimisation
         _require_calls(alignment, planning.plan(judge, submission, selection).calls)
-        budget = compute_rest(alignment)
-    with transaction.atomic():
-        run = runs.start(person, judge, submission, selection, max_cost=budget, test=True)
-        AlignmentRun.objects.create(version=version, part=part, submission=submission, run=run)
+    budget = compute_rest(alignment)
+    try:
+        with transaction.atomic():
+            row = Alignment.objects.select_for_update().get(pk=alignment.pk)
+            if part is not Part.TEST and row.state != "running":
+                raise Stopped(f"The alignment is {row.state}.")
+            run = runs.start(person, judge, submission, selection, max_cost=budget, test=True)
+            AlignmentRun.objects.create(version=version, part=part, submission=submission, run=run)
+    except IntegrityError:  # another worker has started it: its run is waited for
+        if not version.runs.filter(part=part, submission=submission, replaced=False).exists():
+            raise
 
 
 # --- money and calls -------------------------------------------------------------------------------------------------
@@ -195,10 +204,12 @@ def count_calls(alignment: Alignment) -> int:
 
 
 def compute_rest(alignment: Alignment) -> Decimal | None:
-    """Return what is left of the budget, None without one; raise Stopped if nothing is."""
+    """Return what is left of the budget, also after looks, None without one; raise Stopped if nothing is."""
     if alignment.max_cost is None:
         return None
-    if (rest := alignment.max_cost - sum_cost(alignment)) < runs.A_CENT_OF_A_CENT:
+    paid = ModelCall.objects.filter(item__run__alignment_run__version__alignment=alignment, hit=False)
+    spent = Decimal(paid.aggregate(cost=Sum("cost"))["cost"] or 0)
+    if (rest := alignment.max_cost - spent) < runs.A_CENT_OF_A_CENT:
         raise Stopped(
             f"The budget of {alignment.max_cost.normalize():f} US dollars is spent. Resume with a higher one."
         )

@@ -80,7 +80,8 @@ def alternative_annotator_test(
     annotators, 0.1 for crowd workers. Items of a task depend on each other, so the standard error is that of the task
     totals (degrees of freedom: tasks minus 1); with one item each this is the usual one. If all tasks have the same
     mean of d there is none. Then p is 1 if that mean is above 0, else (1 - epsilon)^tasks: with a mean of epsilon, a
-    task has a mean above 0 at least that often.
+    task has a mean above 0 at least that often. Where every d is -1 it is ((1 - epsilon) / 2)^tasks: with P(d = -1) = q
+    the mean of d is at most 1 - 2q, so a mean of epsilon or more needs q <= (1 - epsilon) / 2.
 
     Undefined with fewer than `FEWEST_ANNOTATORS` annotators who each have `FEWEST_ITEMS` items of as many tasks.
     Source: Calderon, Reichart and Dror (2025), The Alternative Annotator Test for LLM-as-a-Judge, arXiv:2501.10970;
@@ -149,6 +150,8 @@ def _test(duels: Sequence[_Duel], epsilon: float) -> Measure:
     error = sqrt(count / (count - 1) * float(np.square(totals - mean * tasks[:, 2]).sum())) / n
     if error > 1e-12:
         return Measure(student_t_below((mean - epsilon) / error, count - 1), n)
+    if mean == -1:
+        return Measure(((1 - epsilon) / 2) ** count, n)
     return Measure((1 - epsilon) ** count if mean <= 0 else 1.0, n)
 
 

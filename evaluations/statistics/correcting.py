@@ -13,15 +13,16 @@ from evaluations.statistics.tally import Floats
 Correction = Callable[[Floats], Floats]  # ascending p values, without the undefined ones, to corrected ones
 
 
-def holm(tests: Sequence[Measure]) -> list[Measure]:
+def holm(tests: Sequence[Measure], family: int | None = None) -> list[Measure]:
     """Return Holm's corrected p values of a family of tests, in their order.
 
     With the m values ascending, p_(i) becomes the largest of min(1, (m - j + 1) p_(j)) for j <= i. Comparing it with a
     level keeps the probability of any false finding in the family below that level, however the tests depend on each
-    other. A test without a p value counts in m and gets no corrected one.
+    other. If only some of ``family`` tests are given, however they were chosen, m is ``family``: the factor of each is
+    at least as large as among all. A test without a p value counts in m and gets no corrected one.
     Source: Holm (1979), Scandinavian Journal of Statistics 6, 65-70.
     """
-    m = len(tests)
+    m = len(tests) if family is None else family
     return _corrected(tests, lambda p: np.maximum.accumulate(p * (m - np.arange(len(p)))))
 
 

@@ -153,8 +153,11 @@ def by_cluster(
     *,
     resamples: int = FEWER_RESAMPLES,
     seed: int = 0,
+    level: float = 0.05,
 ) -> Measure:
     """``found`` with its interval from drawing tasks, each with all of its cases; otherwise as `bootstrap`.
+
+    The interval is from the ``level`` / 2 to the 1 - ``level`` / 2 quantile.
 
     Cases of one task (that of several agents, say) are alike, and to draw them one by one would take them for more
     than they are. ``clusters`` (c, p) counts the cases of each of p kinds that each of c tasks has; tasks without any
@@ -170,7 +173,7 @@ def by_cluster(
     if found.value is None or not len(counts):
         return found
     draw = _tasks_drawn if resamples * counts.shape[1] <= SHARED else _tasks_drawn.__wrapped__
-    return _between(found, values(draw(counts.tobytes(), counts.shape[1], resamples, seed)))
+    return _between(found, values(draw(counts.tobytes(), counts.shape[1], resamples, seed)), level)
 
 
 def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hashable] | None = None) -> Measure:
@@ -192,12 +195,12 @@ def mean_of_items(found: Measure, values: Sequence[float], tasks: Sequence[Hasha
     return by_cluster(found, clusters_of(zip(tasks, which.tolist(), strict=True), len(kinds)), means)
 
 
-def _between(found: Measure, drawn: Floats) -> Measure:
+def _between(found: Measure, drawn: Floats, level: float = 0.05) -> Measure:
     """Return ``found`` with the percentiles of the ``drawn`` values (r,), or without, as in `bootstrap`."""
     ordered = np.sort(drawn[~np.isnan(drawn)])
     if not len(ordered) or len(ordered) < (1 - UNDEFINED) * len(drawn) or ordered[-1] - ordered[0] < ROUNDING:
         return found
-    return replace(found, low=_percentile(ordered, 0.025), high=_percentile(ordered, 0.975))
+    return replace(found, low=_percentile(ordered, level / 2), high=_percentile(ordered, 1 - level / 2))
 
 
 def _percentile(ordered: Floats, share: float) -> float:

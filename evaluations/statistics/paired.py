@@ -16,12 +16,12 @@ FIRST = ((6, 7), (4, 5), (2, 3), (0, 1))  # of the first judge: true positives, 
 SECOND = ((5, 7), (4, 6), (1, 3), (0, 2))
 
 
-def kappa_change(tasks: ArrayLike, *, resamples: int = FEWER_RESAMPLES, seed: int = 0) -> Measure:
+def kappa_change(tasks: ArrayLike, *, resamples: int = FEWER_RESAMPLES, seed: int = 0, level: float = 0.05) -> Measure:
     """Compute Cohen's kappa of the second judge with people, minus that of the first, on the same n cases.
 
     ``tasks`` (t, 8) counts the cases of each task by cell (`CELLS`). From -2 to 2. Undefined without cases, and where
-    people and one of the judges know only one class. The interval comes from drawing tasks, each with all its cases:
-    Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8.
+    people and one of the judges know only one class. The interval (1 - ``level``) comes from drawing tasks, each with
+    all its cases: Davison and Hinkley (1997), Bootstrap Methods and their Application, section 3.8.
     """
     counts = np.asarray(tasks, np.int64).reshape(-1, CELLS)
     if not (n := int(counts.sum())):
@@ -29,7 +29,7 @@ def kappa_change(tasks: ArrayLike, *, resamples: int = FEWER_RESAMPLES, seed: in
     value = float(_changes(counts.sum(axis=0, keepdims=True).astype(float))[0])
     if np.isnan(value):
         return Measure.missing(ONE_CLASS, n)
-    return by_cluster(Measure(value, n), counts, _changes, resamples=resamples, seed=seed)
+    return by_cluster(Measure(value, n), counts, _changes, resamples=resamples, seed=seed, level=level)
 
 
 def _changes(cells: Floats) -> Floats:

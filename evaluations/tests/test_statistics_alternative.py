@@ -119,3 +119,11 @@ def test_one_label_alone_is_compared_with_nobody() -> None:
 def test_impossible_terms_are_refused(terms) -> None:
     with pytest.raises(ValueError, match="from 0 to 1"):
         alternative_annotator_test([], **terms)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.15])
+def test_judge_that_is_better_everywhere_has_a_small_p(epsilon: float) -> None:
+    # A against B and C who agree with the judge: each d of A is -1, with a chance of at most (1 - epsilon) / 2.
+    found = alternative_annotator_test(items_of([(1, 0, 1, 1)] * 30), epsilon=epsilon)
+    assert found.annotators[0].p.value == pytest.approx(((1 - epsilon) / 2) ** 30)
+    assert found.annotators[0].wins is True

@@ -51,3 +51,8 @@ def test_corrections_are_those_of_statsmodels(correct, method: str, seed: int) -
     values = np.round(random.random(random.integers(1, 40)) ** 3, 2).tolist()  # rounded, so that some are equal
     expected = multitest.multipletests(values, method=method)[1]
     assert [each.value for each in correct(family_of(*values))] == pytest.approx(expected.tolist())
+
+
+def test_family_may_be_larger_than_the_tests_that_are_given() -> None:
+    # 66 pairs, two of them listed: 66 * 0.0001, then 65 * 0.001.
+    assert [each.value for each in holm(family_of(0.001, 0.0001), 66)] == pytest.approx([0.065, 0.0066])

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from annotation.records import Verdict
-from evaluations.judge_alignment.figures import compare, decide
+from evaluations.judge_alignment.figures import LEVEL, compare, compute_level, count_least_tasks, decide
 from evaluations.statistics.paired import kappa_change
 from evaluations.tests.labelled import case
 
@@ -77,3 +77,26 @@ def test_version_wins_only_beyond_noise() -> None:
     assert "may be noise" in why
     assert not decide(compare(cases(20, 20), say(*base), say(*base)))[0]
     assert not decide(compare(cases(20, 20), say(*large), say(*base)))[0]
+
+
+def test_more_rounds_need_a_clearer_change() -> None:
+    # 5 of 10 false positives less, of 40 cases: at 0.05 / 20 it may be noise.
+    base, better = [1] * 20 + [1] * 10 + [0] * 10, [1] * 20 + [1] * 5 + [0] * 15
+    change = compare(cases(20, 20), say(*base), say(*better))
+    assert decide(change, compute_level(1))[0]
+    won, why = decide(change, compute_level(20))
+    assert not won
+    assert "99.75% interval" in why
+
+
+def test_perfect_version_beats_a_base_that_says_success_everywhere() -> None:
+    change = compare(cases(8, 8), say(*[1] * 16), say(*[1] * 8, *[0] * 8))
+    assert change.change["kappa"].low is None  # each resample is +1
+    assert decide(change, 0.01)[0]  # 8 against 0: p = 2 / 2^8 = 0.0078
+    assert not decide(change, 0.005)[0]
+
+
+def test_fewest_tasks_are_those_of_the_exact_test() -> None:
+    # 2 / 2^6 = 0.031 < 0.05; 2 / 2^8 = 0.0078 < 0.01; 2 / 2^10 = 0.00195 < 0.0025
+    assert [count_least_tasks(rounds) for rounds in (1, 5, 20)] == [6, 8, 10]
+    assert compute_level(5) == LEVEL / 5

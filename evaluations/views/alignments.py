@@ -63,15 +63,18 @@ def alignment(request: Request, pk: int) -> HttpResponse:
     shown = reporting.describe(found)
     hidden = shown["reopened"]
     versions = found.versions.select_related("judge", "parent").order_by("number")
+    told = [
+        (each, reporting.format_changes(None if hidden else each.report), looks.find_reason(each))
+        for each in looks.list_looks(found)
+    ]
     context = {
         "alignment": found,
         "shown": shown,
         "looked": counted(shown["looks_at_test"], "time"),
         "versions": [(each, reporting.format_changes(None if hidden else each.figures)) for each in versions],
-        "looks": [
-            (each, reporting.format_changes(None if hidden else each.report)) for each in looks.list_looks(found)
-        ],
+        "looks": told,
         "form": BudgetForm(label_suffix=""),
+        "can_resume": found.state == "stopped" or any(reason for *_, reason in told),
     }
     return render(request, "evaluations/alignment.html", context)
 
@@ -89,7 +92,7 @@ def resume(request: Request, pk: int) -> HttpResponse:
 
 @act
 def cancel(request: Request, pk: int) -> HttpResponse:
-    starting.cancel(starting.find_alignment(request.user, pk))
+    starting.cancel(request.user, starting.find_alignment(request.user, pk))
     messages.success(request, "Alignment cancelled.")
     return redirect("alignment", pk)
 

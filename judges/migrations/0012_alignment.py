@@ -147,6 +147,7 @@ class Migration(migrations.Migration):
             name="AlignmentRun",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("replaced", models.BooleanField(default=False)),
                 (
                     "part",
                     models.CharField(
@@ -253,7 +254,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="alignmentrun",
-            constraint=models.UniqueConstraint(fields=("version", "part", "submission"), name="alignment_run_once"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("replaced", False)),
+                fields=("version", "part", "submission"),
+                name="alignment_run_once",
+            ),
         ),
         migrations.AddConstraint(
             model_name="alignmentrun",

@@ -15,6 +15,7 @@ from django.urls import reverse
 
 from annotation import workflow
 from annotation.models import Submission
+from annotation.records import Verdict
 from annotation.tests import testing
 from annotation.workflow import Conflict
 from evaluations.judge_alignment import disagreements, looks, material, splitting, starting, steps
@@ -145,8 +146,8 @@ def test_judge_without_criteria_is_refused_and_draws_no_split(learning: Fake) ->
 
 def test_too_few_tasks_are_refused(learning: Fake) -> None:
     submission, people = decided_submission(split=False)
-    decided = splitting.load_decided(submission.benchmark, [submission])[:9]
-    with pytest.raises(Conflict, match="at least 10 tasks"):
+    decided = splitting.load_decided(submission.benchmark, [submission])[:18]
+    with pytest.raises(Conflict, match="at least 19 tasks"):
         splitting.draw(people["mira"], submission.benchmark, decided, [SEED])
 
 
@@ -307,3 +308,51 @@ def test_unfinished_alignment_is_continued_by_the_same_command(learning: Fake) -
     found = align()
     assert (found["alignment"], found["state"]) == (alignment.pk, "finished")
     assert Alignment.objects.count() == 1
+
+
+def test_cancelled_run_still_counts_and_cancel_ends_open_runs(learning: Fake) -> None:
+    alignment = started(rounds=1)
+    mira = alignment.created_by
+    steps.take_step(alignment.pk, "worker")
+    first = AlignmentRun.objects.get()
+    work(first.run_id, "worker", seconds=60)
+    type(first.run).objects.filter(pk=first.run_id).update(finished_at=None, cancelled_at=alignment.created_at)
+    assert "is cancelled" in advance(alignment).stopped
+    starting.resume(mira, alignment, lambda pk: None)
+    assert steps.count_calls(alignment) == 18
+    steps.take_step(alignment.pk, "worker")
+    starting.cancel(mira, alignment)
+    assert {row.run.state for row in AlignmentRun.objects.select_related("run")} == {"cancelled"}
+
+
+def test_parts_without_both_verdicts_and_too_few_tasks_are_refused(learning: Fake) -> None:
+    submission, people = decided_submission()
+    split = splitting.lock(people["mira"], submission.benchmark, SEED)
+    ids = [f"task_{number:04d}" for number in range(TASKS)]
+    other, _ = decided_submission("Other Agent", dict.fromkeys(ids, Verdict.SUCCESS))
+    with pytest.raises(Conflict, match="training tasks do not have both verdicts"):
+        starting._check_parts(split, [other], 5)
+    with pytest.raises(Conflict, match="no result on fewer than 19 tasks"):  # 2 / 2^18 > 0.05 / 10,000
+        starting._check_parts(split, [submission], 10_000)
+
+
+def test_stopped_look_says_why_and_resumes(learning: Fake) -> None:
+    alignment = advance(started(rounds=1))
+    mira = alignment.created_by
+    made = looks.look(mira, alignment.versions.get(number=1))
+    assert not looks.evaluate(made)
+    run = AlignmentRun.objects.get(part=Part.TEST).run
+    type(run).objects.filter(pk=run.pk).update(stopped="No money.")
+    assert looks.find_reason(made) == f"Run {run.pk} is stopped. No money."
+    found = align("--look", rounds=1)
+    assert [each["test"] is not None for each in found["looks"]] == [True]
+    assert (Alignment.objects.count(), found["versions_tried"]) == (1, 1)
+
+
+def test_look_has_what_is_left_of_the_budget(learning: Fake) -> None:
+    ModelTerms.objects.create(endpoint="default", model="fake-model-1", input_price=1, output_price=1)
+    alignment = advance(started(rounds=1, max_cost=Decimal(10)))
+    Alignment.objects.filter(pk=alignment.pk).update(max_cost=steps.sum_cost(alignment))
+    with pytest.raises(Conflict, match="Nothing is left for a look"):
+        looks.look(alignment.created_by, alignment.versions.get(number=1))
+    assert LookAtTest.objects.count() == 0

@@ -56,6 +56,8 @@ class Command(BaseCommand):
         parser.add_argument("--as", dest="person", metavar="USERNAME", help="the maintainer who starts the alignment")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["look"] and not options["wait"]:
+            raise CommandError("--look needs --wait: the test follows the alignment.", returncode=2)
         judge = run_judge.find_judge(options["judge"])
         benchmark = Benchmark.objects.filter(slug=options["benchmark"]).first()
         if benchmark is None:
@@ -64,13 +66,17 @@ class Command(BaseCommand):
         terms = {name: options[name] for name in ("rounds", "max_cost", "max_calls", "optimiser")}
         try:
             starting.find_benchmark(person, benchmark.slug)
-            alignment = starting.find_unfinished(person, judge, benchmark, terms["rounds"], terms["optimiser"])
+            alignment = starting.find_unfinished(
+                person, judge, benchmark, terms["rounds"], terms["optimiser"], look=options["look"]
+            )
             if alignment is None:
                 alignment = starting.start(person, judge, benchmark, jobs.advance_alignment.delay, **terms)
-            elif alignment.state == "stopped":
+            elif alignment.state == "stopped" or _has_stopped_look(alignment):
                 starting.resume(
                     person, alignment, jobs.advance_alignment.delay, options["max_cost"], options["max_calls"]
                 )
+            elif alignment.state == "finished" and options["max_cost"] is not None:
+                starting.raise_budget(alignment, options["max_cost"])
             self.stderr.write(f"alignment {alignment.pk} has started.")
             if options["wait"]:
                 _work(alignment)
@@ -91,10 +97,15 @@ class Command(BaseCommand):
         for each in found["versions"]:
             self.stdout.write(f"version {each['number']}, {each['judge'] or 'no text'}: {each['reason'] or 'open'}")
         self.stdout.write(f"best: {found['best'] or 'none yet'}; {counted(found['calls'], 'paid call')}")
+        self.stdout.write(f"{counted(found['versions_tried'], 'version')} tried on this split")
         self.stdout.write(f"the test split was looked at {counted(found['looks_at_test'], 'time')}.")
         for look in found["looks"]:
             if look["test"] is not None:
                 self.stdout.write(f"test, version {look['version']}: {json.dumps(look['test']['kappa']['change'])}")
+
+
+def _has_stopped_look(alignment: Alignment) -> bool:
+    return (found := looks.find_open(alignment)) is not None and bool(looks.find_reason(found))
 
 
 def _work(alignment: Alignment) -> None:
@@ -109,7 +120,7 @@ def _look(person: Person, alignment: Alignment) -> None:
     best = steps.find_best(alignment)
     if best is None or best.number == 0:
         return
-    waiting: LookAtTest = looks.look(person, best)
+    waiting: LookAtTest = looks.find_open(alignment) or looks.look(person, best)
     while not looks.evaluate(waiting):
         _judge(alignment, uuid.uuid4().hex)
 
