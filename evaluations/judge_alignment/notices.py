@@ -23,7 +23,7 @@ def find_alignments(judges: Collection[Judge], slug: str) -> dict[int, int]:
     rewritten = AlignmentVersion.objects.filter(
         number__gt=0, judge__isnull=False, alignment__split__benchmark__slug=slug
     )
-    written = Alignment.written.through.objects.filter(alignment__split__benchmark__slug=slug)
+    written = Alignment.written.through._default_manager.filter(alignment__split__benchmark__slug=slug)
     rows = sorted(rewritten.order_by().values_list(*of_judge).union(written.values_list(*of_judge)))
     return {
         judge.pk: alignment

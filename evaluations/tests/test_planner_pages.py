@@ -238,7 +238,7 @@ def test_success_rate_is_side_by_side_with_what_it_is_estimated_from(reviewed: M
 
 def test_judge_of_the_plan_is_the_one_that_counts_if_none_is_named(reviewed: Made) -> None:
     submission, people = reviewed
-    later = judged.run_row(submission, judged.judge_row("aaa"))
+    later = judged.run_row(submission, judged.judge_row("aaa", model="another-model"))
     for item in later.items.all():
         judged.judgment_row(item, item.trajectory.position % 2)
     client, address = client_of(people["mira"]), reverse("success-rate", args=[submission.pk])
@@ -251,7 +251,7 @@ def test_judge_of_the_plan_is_the_one_that_counts_if_none_is_named(reviewed: Mad
     assert (named["judge"], named["method"], named["reason"]) == ("aaa", "people alone", without)
 
 
-@pytest.mark.parametrize(("verdict", "says"), [(1, "Accepted:"), (0, "Not accepted: 0 successes,")])
+@pytest.mark.parametrize(("verdict", "says"), [(1, "Accepted:"), (2, "Not accepted: 0 successes,")])
 def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says: str) -> None:
     submission, people = judged_submission(40)
     asked = {"accept": "0.2", "judge": f"{JUDGE}@1"}
@@ -266,7 +266,7 @@ def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says:
     rule = f"error 5.0%, successes that accept {needed}, labels {labels}."
     assert f"Goal: success rate to exceed 20.0%, {rule}" in text(client.get(planner(submission)))
     tasks = plan.items.filter(position__isnull=False).values_list("trajectory__task__external_id", flat=True)
-    finish(people, submission, dict.fromkeys(tasks, [verdict] * 3))
+    finish(people, submission, dict.fromkeys(tasks, [verdict] * 3), adjudicated=verdict)
     shown = text(client.get(reverse("success-rate", args=[submission.pk])))
     assert says in shown
     assert f"and the plan accepts from {needed}." in shown

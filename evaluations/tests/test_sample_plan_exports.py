@@ -205,11 +205,11 @@ def test_partial_bundle_of_an_unfinished_sample_says_what_its_estimate_lacks(tmp
     reason = "5 of the 5 drawn trajectories have no final verdict yet"
     assert (figures["people"]["value"], figures["reason"]) == (None, reason)
     failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
-    assert failed == {"annotators", "export", "frozen"}
+    assert failed == {"disputes", "export", "frozen", "spot_checks"}
 
 
 def test_partial_bundle_has_no_rate_while_a_drawn_trajectory_is_disputed(tmp_path: Path) -> None:
-    # Each stratum has a label: without the two disputes, which are left, everything is a success.
+    # Two disputes and one drawn spot check wait. Each stratum has a label, and without those all are a success.
     submission = planned_review(tmp_path / "package", frozen=False)
     people = {person.username: person for person in Person.objects.all()}
     first, second = drawn_tasks(submission)[:2]
@@ -218,11 +218,11 @@ def test_partial_bundle_has_no_rate_while_a_drawn_trajectory_is_disputed(tmp_pat
     path = audited.bundle(submission, tmp_path, partial=True)
     with zipfile.ZipFile(path) as package:
         figures = json.loads(package.read("reports/estimate.json"))
-    reason = "2 of the 5 drawn trajectories have no final verdict yet"
+    reason = "3 of the 5 drawn trajectories have no final verdict yet"
     assert [figures[name]["undefined"] for name in ("people", "combined")] == [reason, reason]
-    assert (figures["n_labelled"], figures["reason"]) == (3, reason)
+    assert (figures["n_labelled"], figures["reason"]) == (2, reason)
     failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
-    assert failed == {"annotators", "export", "frozen"}
+    assert failed == {"disputes", "export", "frozen", "spot_checks"}
 
 
 def test_verifier_of_an_earlier_version_refuses_a_bundle_with_a_plan(planned: Submission, tmp_path: Path) -> None:

@@ -327,7 +327,7 @@ def test_cancelled_run_still_counts_and_cancel_ends_open_runs(learning: Fake) ->
 
 def test_parts_without_both_verdicts_and_too_few_tasks_are_refused(learning: Fake) -> None:
     submission, people = decided_submission()
-    split = splitting.lock(people["mira"], submission.benchmark, SEED)
+    split = splitting.lock(people["mira"], submission.benchmark)
     ids = [f"task_{number:04d}" for number in range(TASKS)]
     other, _ = decided_submission("Other Agent", dict.fromkeys(ids, Verdict.SUCCESS))
     with pytest.raises(Conflict, match="training tasks do not have both verdicts"):
