@@ -10,7 +10,7 @@ from evaluations.tables import NOTHING, Column, Table, Value
 ATTEMPT_COLUMNS = (
     Column("Agent"),
     Column("Judged", explanation="By a judge; its figures are not those of people."),
-    Column("By", explanation="Who gave the verdicts."),
+    Column("By", explanation="The source of the verdicts."),
     Column("Attempt", explanation="The number of the submission, or all attempts together."),
     Column("k", "count", "Attempts with a verdict."),
     Column("Tasks", "count", "Tasks with a verdict in every attempt: all figures are about these."),

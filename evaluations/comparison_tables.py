@@ -371,7 +371,7 @@ def standings(found: Sequence[Standing]) -> Table:
             explanation="By a judge, if people have decided nothing; its rate is not theirs.",
             of=lambda each: "judged" if each.judged else NOTHING,
         ),
-        Column("By", explanation="Who gave the verdicts.", of="by"),
+        Column("By", explanation="The source of the verdicts.", of="by"),
         Column("Cases", "count", "With a verdict.", "n"),
         Column("Undecided", "count", "Cases without a verdict; no rate counts them.", "undecided"),
         Column("Label 2", "count", "Not executable.", "not_executable"),

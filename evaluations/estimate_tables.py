@@ -1,4 +1,4 @@
-"""Tables and the chart of an estimated success rate and of a planned sample. Nothing is computed here."""
+"""Tables and the chart of an estimated success rate and of a planned sample, from computed figures."""
 
 from __future__ import annotations
 

@@ -193,9 +193,11 @@ class Estimate:
     judge_only: Measure
     method: Annotated[str, "How the combined estimate is made; none if there is no estimate."]
     reason: Annotated[str, "Why the combined estimate is not the one with the judge, empty if it is."]
-    planned: Annotated[bool, "Whether a sample plan drew the trajectories that people label."]
+    planned: Annotated[bool, "True if a sample plan drew the trajectories that people label."]
     bounds: list[float] | None
-    decision: Annotated[str, "Whether the rule of the plan accepts; empty without one, and before all drawn are final."]
+    decision: Annotated[
+        str, "The decision by the acceptance rule of the plan; empty without one, and before all drawn are final."
+    ]
     levels: list[LevelEstimate]
     strata: list[StratumCount]
 

@@ -196,13 +196,13 @@ NUMBER = {"inputmode": "decimal", "autocomplete": "off"}
 
 
 class PlanForm(forms.Form):
-    """What the planner is asked. `sample_planning.require_usable` checks the numbers, as for scripts."""
+    """A question to the planner. `sample_planning.require_usable` checks the numbers, as for scripts."""
 
     field_order = ("half_width", "budget", "power", "accept", "error", "judge", "estimand")
 
     judge = forms.ChoiceField(required=False)
     estimand = forms.ChoiceField(
-        label="What is estimated",
+        label="Rate to estimate",
         choices=[(Estimand.RUNS, "the rate of these trajectories"), (Estimand.AGENT, "the rate of the agent")],
         required=False,
         help_text="The rate of the agent is also uncertain because runs vary, so it needs more labels.",

@@ -48,7 +48,7 @@ def alternative_test(comparison: Comparison) -> list[Table]:
             "epsilon",
         ),
         Column("Level", "number", "Of the tests, after the correction.", "level"),
-        Column("What is missing", of="missing"),
+        Column("Missing", of="missing"),
     ]
     note = (
         "Alternative annotator test (Calderon et al. 2025) on blind labels, success or not: each annotator in turn is "

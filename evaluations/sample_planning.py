@@ -10,10 +10,9 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Annotated, Any
 
-from annotation.models import Assignment, SamplePlan, Submission
+from annotation.models import Submission
 from annotation.records import Problem, Verdict
-from annotation.workflow import Conflict, Incomplete, PlanTerms
-from annotation.workflow.guards import require_unfrozen
+from annotation.workflow import Conflict, Incomplete, PlanTerms, require_plannable
 from evaluations import cases as loading
 from evaluations.comparison import find_judgments
 from evaluations.comparison.results import Answer
@@ -35,7 +34,7 @@ CHANGED = "The judgments have changed since this plan was shown. Check the new p
 
 
 class Goal(StrEnum):
-    """What a planned sample is for; the name of the field of `Question` with its number."""
+    """The goal of a planned sample: the name of the field of `Question` with its number."""
 
     HALF_WIDTH = "half_width"
     BUDGET = "budget"
@@ -45,7 +44,7 @@ class Goal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the planner is asked: one goal, and what is expected of the judge.
+    """A question to the planner: one goal, and what is expected of the judge.
 
     ``half_width`` of the 95% interval; ``budget`` in reviews; ``power`` is the difference of two success rates that the
     labels show with a probability of `POWER`; ``accept`` is the success rate that they show to be exceeded, with at
@@ -202,7 +201,7 @@ class SamplePlanning:
     submission: int
     judge: str
     fingerprint: str
-    goal: Annotated[dict[str, Any], "What was asked."]
+    goal: Annotated[dict[str, Any], "The question."]
     estimand: Estimand
     meaning: Annotated[str, "The estimand in words."]
     n_total: int
@@ -367,17 +366,9 @@ def _count_reviews(population: Population, question: Question, found: LabelPlan)
 def find_refusal(submission: Submission) -> str:
     """Return why the submission can have no sample plan any more, "" if it can; `make_plan` decides under its lock."""
     try:
-        require_unfrozen(submission)
+        require_plannable(submission)
     except Conflict as refused:
         return str(refused)
-    if submission.practice:
-        return "A practice submission takes no labels."
-    if submission.sample_of_id is not None:
-        return "This submission is the sample of an audit, so all its trajectories are labelled."
-    if SamplePlan.objects.filter(submission=submission).exists():
-        return "This submission already has a sample plan. A plan never changes."
-    if Assignment.objects.filter(trajectory__submission=submission).exists():
-        return "A trajectory is already reserved or labelled. A sample must be planned before the first label."
     return ""
 
 

@@ -63,7 +63,14 @@ from annotation.workflow.maintaining import (
 )
 from annotation.workflow.parking import park, submit_parked, undo_submit
 from annotation.workflow.redacting import redact
-from annotation.workflow.sampling import PlanTerms, describe_earlier, find_earlier_plans, make_plan, read_earlier
+from annotation.workflow.sampling import (
+    PlanTerms,
+    describe_earlier,
+    find_earlier_plans,
+    make_plan,
+    read_earlier,
+    require_plannable,
+)
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import (
     delete_old_drafts,

@@ -42,9 +42,9 @@ PLANNED_ALREADY = "This submission already has a sample plan. A plan never chang
 
 @dataclass(frozen=True, slots=True)
 class PlanTerms:
-    """What a plan is made of. ``strata`` and ``judged`` are by task id; ``labels`` is the number to draw by stratum.
+    """The terms of a plan. ``strata`` and ``judged`` are by task id; ``labels`` is the number to draw by stratum.
 
-    ``goal`` is what the planner was asked, and ``judge`` has name, fingerprint and run of the judge; {} without one.
+    ``goal`` is the question to the planner, and ``judge`` has name, fingerprint and run of the judge; {} without one.
     A task that ``judged`` lacks is unscored.
     """
 
@@ -67,8 +67,7 @@ def make_plan(person: Person, submission: Submission, terms: PlanTerms) -> Sampl
         locked = list(rows.select_for_update(no_key=True, of=("self",)).values_list("task__external_id", "pk"))
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
-        require_unfrozen(submission)
-        _require_plannable(submission)
+        require_plannable(submission)
         trajectories = dict(locked)
         if problems := list(_find_problems(terms, trajectories)):
             raise Incomplete(problems)
@@ -196,7 +195,9 @@ def draw(strata: Mapping[str, str], labels: Mapping[str, int], seed: str) -> dic
     return {task_id: place for place, task_id in enumerate(sorted(due, key=due.__getitem__))}
 
 
-def _require_plannable(submission: Submission) -> None:
+def require_plannable(submission: Submission) -> None:
+    """Raise Conflict if the submission can have no sample plan, or none any more."""
+    require_unfrozen(submission)
     if submission.practice:
         raise Conflict("A practice submission takes no labels, so no sample can be planned.")
     if submission.sample_of_id is not None:

@@ -27,7 +27,7 @@ JUDGE_HELP = "A judge's name, or name@version; without it people alone."
 
 EstimateSerializer = serializer_of(Estimate, name="SuccessRateEstimate")
 SamplePlanningSerializer = serializer_of(
-    SamplePlanning, {"goal": serializers.DictField(help_text="What was asked, by field.")}
+    SamplePlanning, {"goal": serializers.DictField(help_text="The question, by field.")}
 )
 
 

@@ -200,7 +200,7 @@ LEFT_OUT = "ceiling_leave_one_out"
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What people do instead of a judge: both ceilings, and their errors."""
+    """The figures of people beside a judge: both ceilings, and their errors."""
 
     ceiling: list[Row]
     left_out: list[Row]

@@ -91,7 +91,7 @@ def mark(person: Any, version: AlignmentVersion, judgments: Collection[int], rig
 def add_criterion(person: Any, version: AlignmentVersion, judgments: Collection[int], text: str) -> Judge:
     """Define a new version of the judge with one more criterion, ``text``.
 
-    Nothing is copied from the reasons of people: every maintainer may read a judge. Disagreements in which the judge
+    The reasons of people are not copied: every maintainer may read a judge. Disagreements in which the judge
     is right give no criterion.
     """
     rows = [row for row in _choose(version, judgments) if row.right != DisagreementMark.Right.JUDGE]

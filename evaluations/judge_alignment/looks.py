@@ -39,7 +39,7 @@ def look(person: Any, version: AlignmentVersion) -> LookAtTest:
         try:
             steps.compute_rest(alignment)
         except steps.Stopped as spent:
-            raise Conflict(f"Nothing is left for a look. {spent}") from spent
+            raise Conflict(f"The budget is too small for a look. {spent}") from spent
         base = alignment.versions.get(number=0)
         ended = AlignmentRun.objects.filter(version__in=[base, version], part=Part.TEST)
         ended.filter(run__cancelled_at__isnull=False).update(replaced=True)  # judged again, from the cache

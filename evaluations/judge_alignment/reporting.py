@@ -1,4 +1,4 @@
-"""What an alignment has done so far, as JSON for the command, the API and the page."""
+"""The progress of an alignment, as JSON for the command, the API and the page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from evaluations.judge_alignment import figures, looks, material, splitting, steps
 from judges.models import Alignment, AlignmentVersion, Judge, LookAtTest
 
-NO_FIGURES = {"reason": "", "development": None}
+NO_FIGURES = {"accepted": None, "reason": "", "development": None}
 
 
 def name_of(judge: Judge) -> str:
@@ -40,7 +40,7 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "cost": None if cost is None else float(cost),
         "max_calls": alignment.max_calls,
         "calls": steps.count_calls(alignment),
-        "best": None if best is None or best.judge is None else name_of(best.judge),
+        "best": None if hidden or best is None or best.judge is None else name_of(best.judge),
         "reopened": hidden,
         "versions": [describe_version(each) | (NO_FIGURES if hidden else {}) for each in versions],
         "looks": [describe_look(each) | ({"test": None} if hidden else {}) for each in looks.list_looks(alignment)],

@@ -43,7 +43,7 @@ def load_decided(benchmark: Benchmark, submissions: Iterable[Submission]) -> lis
 def lock(person: Any, benchmark: Benchmark) -> AlignmentSplit:
     """Return the split of the benchmark; draw it if there is none. It never changes.
 
-    All frozen submissions of the benchmark count. Nobody chooses the seed: see `derive_seeds`.
+    All frozen submissions of the benchmark count. The seed cannot be chosen: see `derive_seeds`.
     Raises Conflict if there are too few tasks, or a part lacks one of the verdicts.
     """
     if (found := find_split(benchmark)) is not None:

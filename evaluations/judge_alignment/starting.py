@@ -152,7 +152,7 @@ def _check(judge: Judge, optimiser: str, submissions: list[Submission]) -> None:
     find_endpoint(judge)
     if not has_criteria(judge):
         raise RunRefused(
-            f"{judge} has no criteria of its own. Define a judge of the scorer single-call, or write its rubrics."
+            f"{judge} has no criteria of its own. Define a judge of the scorer single-call that has criteria."
         )
 
 

@@ -45,7 +45,7 @@ class AgainstAnnotator:
 
 @dataclass(frozen=True, slots=True)
 class AlternativeTest:
-    """Whether a judge may replace an annotator: ``passed`` is null if ``missing`` says what is missing."""
+    """The result of the alternative annotator test: ``passed`` is null if ``missing`` says what is missing."""
 
     epsilon: Annotated[float, "How much less often than the annotator the judge may be as close to the others."]
     level: Annotated[float, "Of the tests, after the correction."]

@@ -183,7 +183,7 @@ class _Population:
 
     @property
     def unequal(self) -> bool:
-        """Whether probabilities differ inside a stratum."""
+        """True if probabilities differ inside a stratum."""
         return any(len(set(self.probabilities[self.strata == h])) > 1 for h in range(len(self.names)))
 
     def weights(self, cells: Integers) -> Floats:

@@ -23,7 +23,7 @@ FEWER = 3  # cases that many strata have less, so that the variance is right on 
 
 
 class Estimand(StrEnum):
-    """What is estimated: the rate of these trajectories (a finite population), or that of the agent behind them."""
+    """The estimand: the rate of these trajectories (a finite population), or that of the agent behind them."""
 
     RUNS = "runs"
     AGENT = "agent"

@@ -108,7 +108,7 @@ def test_unscored_trajectories_are_a_stratum_and_no_failures() -> None:
 
 
 def test_a_verdict_without_labels_joins_the_largest_of_its_stratum() -> None:
-    # Nobody labelled one of the 5 unscored: they count as the 55 failures of the judge do, 2 of 20.
+    # None of the 5 unscored is labelled: they count as the 55 failures of the judge do, 2 of 20.
     found = estimate(cells(("", 1.0, 9, 1, 30), ("", 0.0, 2, 18, 35), ("", None, 0, 0, 5), probability=0.31))
     assert found.combined.value == pytest.approx((40 * 0.9 + 60 * 0.1) / 100)
 

@@ -32,7 +32,7 @@ PHONE = 390  # pixels
 
 @pytest.fixture
 def submission(transactional_db: Any, tmp_path: Path, settings: Any) -> Submission:
-    """Twelve trajectories: the judge "careful" calls the first six a success. Nobody has labelled any."""
+    """Twelve trajectories: the judge "careful" calls the first six a success. None is labelled."""
     settings.MEDIA_ROOT, settings.JUDGE_ENDPOINTS = tmp_path / "images", ENDPOINTS
     made = testing.submission(tmp_path / "package", trajectories=12)
     run = started_run(testing.cast(made)["mira"], made, defined_judge("careful"))

@@ -78,7 +78,7 @@ def exchange_test_verdicts() -> dict[str, Verdict]:
 
 
 def collect_traces(fake: Fake, log: pytest.LogCaptureFixture) -> dict[str, str]:
-    """What the optimiser read and sent: requests, rows of calls outside of looks, texts of versions and log."""
+    """Return all that the optimiser read and sent: requests, rows of calls outside of looks, texts of versions, log."""
     calls = ModelCall.objects.exclude(item__run__alignment_run__part=Part.TEST).order_by("pk")
     judged = Judgment.objects.exclude(item__run__alignment_run__part=Part.TEST)
     return {

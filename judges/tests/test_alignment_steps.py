@@ -353,6 +353,6 @@ def test_look_has_what_is_left_of_the_budget(learning: Fake) -> None:
     ModelTerms.objects.create(endpoint="default", model="fake-model-1", input_price=1, output_price=1)
     alignment = advance(started(rounds=1, max_cost=Decimal(10)))
     Alignment.objects.filter(pk=alignment.pk).update(max_cost=steps.sum_cost(alignment))
-    with pytest.raises(Conflict, match="Nothing is left for a look"):
+    with pytest.raises(Conflict, match="The budget is too small for a look"):
         looks.look(alignment.created_by, alignment.versions.get(number=1))
     assert LookAtTest.objects.count() == 0
