@@ -62,7 +62,7 @@ def load_reasons(final: dict[int, Verdict]) -> dict[int, Reasons]:
 
 def find_disagreements(cases: Collection[Case], version: AlignmentVersion, *parts: Part) -> list[tuple[Case, Judgment]]:
     """Return the cases whose final verdict is not the version's, with its judgment, in the order of the cases."""
-    runs = version.runs.filter(part__in=parts).values("run")
+    runs = version.runs.filter(part__in=parts, replaced=False).values("run")
     made = Judgment.objects.filter(item__run__in=runs, verdict__isnull=False).select_related(
         "judge", "trajectory__task"
     )
