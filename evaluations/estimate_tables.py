@@ -147,7 +147,7 @@ GOALS: dict[str, tuple[str, str]] = {
     "power": ("difference to another agent", "size"),
     "accept": ("success rate to exceed", "rate"),
     "error": ("error", "rate"),
-    "accept_from": ("successes that accept", "count"),
+    "accept_from": ("successes needed", "count"),
     "labels": ("labels", "count"),
 }
 

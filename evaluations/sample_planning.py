@@ -239,7 +239,7 @@ def plan_sample(
     quality = find_quality(question, judge, earlier) if judge else None
     rates = expect_rates(population, quality)
     if question.accept is not None:
-        # The number of successes that accepts is that of a simple random sample.
+        # The number of successes neededs is that of a simple random sample.
         population, rates = _without_strata(population, rates)
     found, accepted = _solve(population, question, rates)
     terms = _build_terms(population, _freeze_goal(question, accepted), found)
