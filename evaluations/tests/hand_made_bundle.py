@@ -57,7 +57,8 @@ class HandMade:
 
     def __init__(self) -> None:
         self.now = BEGAN
-        self.documents: dict[str, Any] = {name: [] for name in LINES if not name.startswith("judges/")}
+        optional = ("judges/", "sample-")
+        self.documents: dict[str, Any] = {name: [] for name in LINES if not name.startswith(optional)}
         self.files: dict[str, bytes] = {}
         self._catalogue()
         self._trajectories()

@@ -14,7 +14,7 @@ from annotation.models import triggers
 from annotation.tests import testing
 from annotation.tests.replaced_migrations import migrate
 from evaluations.models import Audit, AuditCheck
-from judges.tests.test_migrations_with_rows import standing
+from judges.tests.test_migrations_with_rows import earlier_names, standing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
 BEFORE_CHECKS = ("evaluations", "0003_bundle_uploads")
@@ -61,4 +61,5 @@ def test_on_the_way_back_an_audit_keeps_its_newest_check(to: To) -> None:
 
     assert (then.key_id, then.key_trusted, then.findings) == ("new", True, [FINDING] * 9)
     lost = {f"evaluations_auditcheck_append_only_{verb}" for verb in ("update", "delete")}
-    assert set(standing()) == set(triggers.names()) - lost
+    assert lost <= set(triggers.names())
+    assert standing() == earlier_names()
