@@ -221,7 +221,7 @@ def _why_undefined(population: _Population) -> str:
     if not len(population.labels):
         return NO_CASES
     drawn = np.bincount(population.strata, population.labelled)
-    return next((f"no label in stratum {population.names[h]!r}" for h in np.flatnonzero(drawn == 0)), "")
+    return next((f'no label in stratum "{population.names[h]}"' for h in np.flatnonzero(drawn == 0)), "")
 
 
 def _choose_method(population: _Population) -> tuple[str, str]:

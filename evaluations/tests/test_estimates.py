@@ -115,7 +115,7 @@ def test_a_verdict_without_labels_joins_the_largest_of_its_stratum() -> None:
 
 def test_a_stratum_without_labels_leaves_the_rate_undefined() -> None:
     found = estimate(cells(("easy", 1.0, 5, 0, 10), ("hard", 0.0, 0, 0, 10), probability=0.5))
-    assert found.people.undefined == found.combined.undefined == found.reason == "no label in stratum 'hard'"
+    assert found.people.undefined == found.combined.undefined == found.reason == 'no label in stratum "hard"'
     assert found.judge_only.value == 0.6
     assert estimate([]).people.undefined == "no trajectories"
 

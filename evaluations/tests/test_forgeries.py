@@ -78,6 +78,7 @@ def test_a_forgery_is_caught_by_the_check_that_is_there_for_it(name: str, honest
 def test_every_check_that_a_bundle_alone_can_fail_catches_a_forgery() -> None:
     checks = {*CLAIMS, *OF_DOCUMENTS, "manifest", "signature", "shapes"}
     only_noted, of_what_is_given = {"times", "exceptions"}, {"tasks", "anchors"}
-    elsewhere = {"robustness"}  # judges/tests/test_lab_in_bundle.py forges a test of robustness
+    # judges/tests/test_lab_in_bundle.py forges a test of robustness, test_sample_plan_forgeries.py samples.
+    elsewhere = {"robustness", "sample_plan", "estimate"}
     caught = {forgery.caught_by for forgery in FORGERIES.values()}
     assert caught == checks - only_noted - of_what_is_given - elsewhere

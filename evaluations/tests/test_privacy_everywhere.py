@@ -11,26 +11,43 @@ from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
 from annotation import privacy, workflow
-from annotation.models import Person, Submission
+from annotation.models import Person, SamplePlan, Submission, Trajectory
 from annotation.models.people import references
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
 from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload, Delivery
-from judges.models import Expectation, Judge, JudgeRun, ModelTerms, PromptSet
+from judges.models import (
+    Alignment,
+    AlignmentSplit,
+    AlignmentVersion,
+    DisagreementMark,
+    Expectation,
+    Judge,
+    JudgeRun,
+    LookAtTest,
+    ModelTerms,
+    PromptSet,
+)
+from judges.tests.rows import imported_row
 
 pytestmark = pytest.mark.django_db
 People = dict[str, Person]
 
 # Whose other columns somebody looked at: they tell of the person who is named there, and of nobody else.
 LOOKED_AT = {
+    "annotation.SamplePlan.planned_by",
     "evaluations.Audit.opened_by",
     "evaluations.AuditCheck.checked_by",
     "evaluations.AuditDecision.decided_by",
     "evaluations.BundleUpload.uploaded_by",
     "evaluations.Delivery.requested_by",
+    "judges.Alignment.created_by",
+    "judges.AlignmentSplit.created_by",
+    "judges.DisagreementMark.person",
     "judges.Expectation.written_by",
     "judges.Judge.created_by",
     "judges.JudgeRun.created_by",
+    "judges.LookAtTest.person",
     "judges.ModelTerms.changed_by",
     "judges.PromptSet.loaded_by",
 }
@@ -51,6 +68,19 @@ def did_everything(person: Person, submission: Submission) -> None:
     ModelTerms.objects.create(endpoint="default", model=f"{word}-terms", changed_by=person)
     JudgeRun.objects.create(judge=judge, submission=submission, selection={"ids": [f"{word}-run"]}, created_by=person)
     opened = testing.bare_submission(1, agent=f"Agent {version}")
+    planned = {"goal": {"of": f"{word}-plan"}, "judge": {}, "labels": {"all": 1}, "rule": {"rule": "fixed"}}
+    SamplePlan.objects.create(submission=opened, **planned, estimand="runs", planned_by=person, planned_at=at)
+    benchmark = testing.benchmark(1, slug=f"aligned-{version}")
+    split = AlignmentSplit.objects.create(benchmark=benchmark, seed=version, digest=f"{word}-split", created_by=person)
+    alignment = Alignment.objects.create(
+        split=split, judge=judge, optimiser=f"{word}-alignment", rounds=1, created_by=person
+    )
+    base = AlignmentVersion.objects.create(alignment=alignment, number=0, judge=judge)
+    LookAtTest.objects.create(version=base, person=person, report={"of": f"{word}-look"})
+    judged = imported_row(
+        Trajectory.objects.get(submission=submission, task=task), imported={"run": word}, repetition=version
+    )
+    DisagreementMark.objects.create(judgment=judged, right="judge", person=person)
     audit = Audit.objects.create(
         submission=opened,
         file_name=f"{word}-audit.zip",
@@ -70,6 +100,7 @@ def did_everything(person: Person, submission: Submission) -> None:
 
 
 WORDS = {"expectation", "prompt", "judge", "terms", "run", "audit", "bundle", "decision", "delivery"}
+WORDS |= {"plan", "split", "alignment", "look"}
 
 
 @shared_rows

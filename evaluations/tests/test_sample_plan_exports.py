@@ -205,7 +205,7 @@ def test_partial_bundle_of_an_unfinished_sample_says_what_its_estimate_lacks(tmp
     reason = "5 of the 5 drawn trajectories have no final verdict yet"
     assert (figures["people"]["value"], figures["reason"]) == (None, reason)
     failed = {f.name for f in verify_bundle(str(path), Given()).findings if f.result is Result.FAIL}
-    assert failed == {"disputes", "export", "frozen", "spot_checks"}
+    assert failed == {"annotators", "export", "frozen"}
 
 
 def test_partial_bundle_has_no_rate_while_a_drawn_trajectory_is_disputed(tmp_path: Path) -> None:

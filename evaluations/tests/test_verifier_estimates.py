@@ -60,4 +60,4 @@ def test_quantile_of_the_beta_distribution_is_that_of_scipy() -> None:
 def test_estimate_is_undefined_for_a_stratum_without_labels() -> None:
     found = recompute_estimate([("easy", 1, 1), ("hard", 0, None)], "runs")
     assert found["people"]["value"] is None
-    assert found["reason"] == "no label in stratum 'hard'"
+    assert found["reason"] == 'no label in stratum "hard"'

@@ -110,7 +110,7 @@ def _why_undefined(cases: Sequence[Case]) -> str:
     if not cases:
         return "no trajectories"
     drawn = {stratum for stratum, _, label in cases if label is not None}
-    return next((f"no label in stratum {s!r}" for s in sorted({case[0] for case in cases}) if s not in drawn), "")
+    return next((f'no label in stratum "{s}"' for s in sorted({case[0] for case in cases}) if s not in drawn), "")
 
 
 def _why_alone(cases: Sequence[Case]) -> str:

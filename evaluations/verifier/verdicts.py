@@ -218,7 +218,7 @@ def _check_human_label(bundle: Bundle) -> Violations:
     document, missing = bundle.human_label, list(bundle.submission["missing"])
     if bundle.sample_plan is not None:
         missing.append(sample_note(len(bundle.to_label()), len(bundle.trajectories)))
-    if missing:
+    if missing or bundle.submission["partial"]:
         if not isinstance(document, dict) or document.get("partial") is not True:
             yield "human-label.json does not say that it is partial.", LABELS
             return
