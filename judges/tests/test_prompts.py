@@ -10,6 +10,7 @@ from judges.scorer import REGISTRY, Prompts, parameters_from
 
 # A set that judgments were made with never changes: a change is a new folder, and a new line here.
 RELEASED = {
+    "alignment/1": "9993d11e27f1ca4fe8b61f142f5c1ea8d91542a00c2b0bb642b501a50afb97c5",
     "action-selection/1": "604e8d42b2f7ff83cd380d0d6beebabb6cee5103824e7aea8956bc585e7f8a0e",
     "agenttrek/1": "60183dcdffee4a466a9aa220abe59e77abf5198828f2e187c481acadedd5c8b2",
     "autonomous-eval/1": "af7e0fb231e56dd7b701328a370f6709520b56dcc09607e5bed3eff993b6eb84",
