@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -13,6 +13,7 @@ from evaluations.statistics.intervals import ROUNDING, Sample, Z, wilson_ends
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.prediction import ScoredSample, predicted_rate, slope
 from evaluations.statistics.quantiles import t_quantile
+from evaluations.statistics.sequential import confidence_sequence
 from evaluations.statistics.stratified import Estimand, stratified_rate, weighted_rate
 from evaluations.statistics.tally import Floats, Integers
 
@@ -21,6 +22,7 @@ NO_CASES, NO_VERDICTS = "no trajectories", "The judge has no verdict on any traj
 ALL_LABELLED = "People labelled all trajectories."
 SAME_VERDICT = "The judge gave every trajectory the same verdict."
 WIDER = "The judge's verdicts do not make the interval narrower."
+MAY_STOP = "An estimate that may stop early uses people's labels alone."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,15 @@ def estimate(cases: Sequence[Case], estimand: Estimand = Estimand.RUNS) -> Estim
     """
     _require_labels_of_the_draw(cases)
     return _estimate(_Population.of(cases), estimand)[0]
+
+
+def estimate_sequence(cases: Sequence[Case]) -> Estimates:
+    """Estimate the rate of these runs by `confidence_sequence`; the ``cases`` are in the random order of their draw."""
+    found, labels = estimate(cases), [case.label for case in cases if case.label is not None]
+    if not labels:
+        return found
+    people = confidence_sequence(labels, len(cases))[-1]
+    return replace(found, people=people, combined=people, method=PEOPLE_ALONE, reason=MAY_STOP)
 
 
 def estimate_groups(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from math import lgamma
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,10 @@ from numpy.typing import NDArray
 from evaluations.statistics.measure import Measure
 
 ALPHA = 0.05
+TIE = 1e-9  # of logarithms: a ratio of exactly 1 / alpha is excluded, however programs round
+LIMIT = -np.log(ALPHA) - TIE
+SIMULATIONS = 100
+FINEST = 2000  # parts of the range of rates that a simulation tells apart
 
 
 def confidence_sequence(labels: Sequence[int], total: int, alpha: float = ALPHA) -> list[Measure]:
@@ -36,7 +42,7 @@ def confidence_sequence(labels: Sequence[int], total: int, alpha: float = ALPHA)
             predicted = np.log(((hits if label else seen - hits) + 1) / (seen + 2))
             ratio = ratio + predicted - chance
             hits += label
-            possible &= ratio < -np.log(alpha)
+            possible &= ratio < -np.log(alpha) - TIE
             found.append(_interval(possible, hits, seen + 1, total))
     return found
 
@@ -45,3 +51,66 @@ def _interval(possible: NDArray[np.bool_], hits: int, labelled: int, total: int)
     value, inside = hits / labelled, np.flatnonzero(possible)
     ends = (float(inside[0]) / total, float(inside[-1]) / total) if len(inside) else (value, value)
     return Measure(value, labelled, low=min(ends[0], value), high=max(ends[1], value))
+
+
+def half_width(labels: Sequence[int], total: int) -> float | None:
+    """Return half the width of the interval after these labels; None without labels."""
+    if not labels:
+        return None
+    last = confidence_sequence(labels, total)[-1]
+    return None if last.low is None or last.high is None else (last.high - last.low) / 2
+
+
+def most_labels(total: int, width: float) -> int:
+    """Return the number of labels after which the half width is at most ``width``, whatever the labels are.
+
+    It is the least number for which the interval of one look is narrow enough with half successes, the widest case. An
+    interval of whole numbers is wider by less than 1 / N with other numbers.
+    """
+    ratio = _Ratio(total)
+    return 1 + bisect_left(range(1, total), True, key=lambda n: ratio.width(n) + 1 / total <= width)
+
+
+def mean_labels(total: int, width: float, rate: float) -> float:
+    """Return the mean number of labels until the half width is at most ``width``, with ``rate`` * N successes.
+
+    The mean of `SIMULATIONS` random orders, with the seed 0.
+    """
+    successes = np.arange(total) < round(rate * total)
+    orders = np.random.default_rng(0).permuted(np.tile(successes, (SIMULATIONS, 1)), axis=1)
+    hits, stopped, ratio = np.zeros(SIMULATIONS, int), np.zeros(SIMULATIONS, int), _Ratio(total)
+    ends = np.repeat([[0], [total]], SIMULATIONS, axis=1)
+    inwards = np.array([[1], [-1]]) * (1 + total // FINEST)
+    for seen in range(1, total + 1):
+        hits += orders[:, seen - 1]
+        while (outside := (ends[0] <= ends[1]) & (ratio(hits, seen, ends.clip(0, total)) >= LIMIT)).any():
+            ends += inwards * outside
+        value = hits * total / seen
+        narrow = np.maximum(ends[1], value) - np.minimum(ends[0], value) <= 2 * width * total
+        stopped[(stopped == 0) & (narrow | (ends[0] > ends[1]))] = seen
+        if stopped.all():
+            break
+    return float(stopped.mean())
+
+
+class _Ratio:
+    """The logarithm of the ratio of `confidence_sequence`: k! (n - k)! / (n + 1)! over C(N - n, T - k) / C(N, T)."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.logs = total, np.array([lgamma(n + 1) for n in range(total + 2)])
+
+    def __call__(self, hits: NDArray[np.int64], seen: int, successes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return it for T ``successes`` after ``hits`` of ``seen`` labels; infinite for an impossible T."""
+        logs, others, more = self.logs, self.total - seen, successes - hits
+        fits = (more >= 0) & (more <= others)
+        more = np.clip(more, 0, others)
+        ways = logs[others] - logs[more] - logs[others - more]
+        of_all = logs[self.total] - logs[successes] - logs[self.total - successes]
+        ratio = logs[hits] + logs[seen - hits] - logs[seen + 1] - ways + of_all
+        return np.where(fits, ratio, np.inf)
+
+    def width(self, seen: int) -> float:
+        """Return half the width of the interval of one look with half successes."""
+        every = np.arange(self.total + 1)
+        inside = np.flatnonzero(self(np.full_like(every, seen // 2), seen, every) < LIMIT)
+        return float(inside[-1] - inside[0]) / self.total / 2

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluations.statistics.sequential import confidence_sequence
+from evaluations.statistics.sequential import confidence_sequence, half_width, mean_labels, most_labels
+from evaluations.verifier import numbers
 
 
 @pytest.mark.parametrize(("total", "successes"), [(40, 20), (60, 6), (100, 100)])
@@ -65,3 +66,46 @@ def test_labels_that_are_none_are_refused() -> None:
     for labels in ([2], [0, 1, 1]):
         with pytest.raises(ValueError, match="at most as many as the 2 trajectories"):
             confidence_sequence(labels, 2)
+
+
+@given(labels=st.lists(st.integers(0, 1), min_size=1, max_size=60), left=st.integers(0, 60))
+@settings(max_examples=150, deadline=None)
+def test_verifier_gets_the_same_intervals(labels: list[int], left: int) -> None:
+    total = len(labels) + left
+    ends = [(each.low, each.high) for each in confidence_sequence(labels, total)]
+    assert numbers.confidence_sequence(labels, total) == ends
+
+
+def test_a_ratio_of_exactly_20_excludes_in_both_programs() -> None:
+    # After one success of N, R(T) = (1 / 2) / (T / N): 20 for T = N / 40, which is 1 of 40.
+    assert confidence_sequence([1], 40)[0].low == numbers.confidence_sequence([1], 40)[0][0] == 2 / 40
+
+
+def labels_until(width: float, labels: list[int]) -> int:
+    widths = (half_width(labels[:n], len(labels)) for n in range(1, len(labels) + 1))
+    return 1 + next(n for n, each in enumerate(widths) if each is not None and each <= width + 1e-12)
+
+
+@pytest.mark.parametrize(("total", "width"), [(40, 0.1), (120, 0.1), (90, 0.2)])
+def test_no_labels_need_more_than_the_most(total: int, width: float) -> None:
+    random, most = np.random.default_rng(total), most_labels(total, width)
+    needed = [
+        labels_until(width, (random.permutation(total) < successes).astype(int).tolist())
+        for successes in range(0, total + 1, 5)
+    ]
+    assert max(needed) <= most < total
+    # Success and failure in turn need nearly as many.
+    assert labels_until(width, [n % 2 for n in range(total)]) > 0.8 * most
+
+
+@pytest.mark.parametrize(("total", "width", "rate"), [(120, 0.1, 0.5), (120, 0.1, 0.1), (60, 0.2, 0.3)])
+def test_mean_number_of_labels_is_that_of_other_orders(total: int, width: float, rate: float) -> None:
+    random = np.random.default_rng(7)
+    labels = np.arange(total) < round(rate * total)
+    needed = [labels_until(width, random.permutation(labels).astype(int).tolist()) for _ in range(60)]
+    assert mean_labels(total, width, rate) == pytest.approx(np.mean(needed), abs=4 * np.std(needed) / 60**0.5)
+
+
+def test_everything_is_labelled_if_no_fewer_labels_are_enough() -> None:
+    assert (most_labels(5, 0.01), mean_labels(5, 0.01, 0.4), most_labels(1, 0.4)) == (5, 5, 1)
+    assert half_width([], 5) is None

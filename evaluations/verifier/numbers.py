@@ -26,6 +26,7 @@ RARE_MISSING = 1e-5
 MOST_OWN, FEWEST_OWN = 2000, 300  # resamples of our own
 MOST_DRAWN = 10_000_000  # cases drawn for one set of resamples: about a second
 NO_WIDTH = 1e-12
+SAME_RATIO = 1e-9  # of logarithms; a ratio of exactly 20 excludes
 
 Statistic = Callable[[Sequence[int]], "float | None"]
 Bounds = tuple[float, float]
@@ -297,6 +298,39 @@ def beta_binomial(trials: int, a: float, b: float) -> list[float]:
     weights = [exp(each - most) for each in logarithms]
     total = fsum(weights)
     return [weight / total for weight in weights]
+
+
+def confidence_sequence(labels: Sequence[int], total: int) -> list[tuple[float, float]]:
+    """Return the ends of the interval after each of the labels (1 success) in random order, of ``total`` runs.
+
+    An end moves inwards while its number of successes is excluded. Those that one look leaves are in a row, because
+    their likelihood has one peak.
+    """
+    low, high, hits = 0, total, 0
+    found = []
+    for seen, label in enumerate(labels, 1):
+        hits += label
+        value = hits / seen
+        while low <= high and _is_excluded(low, hits, seen, total):
+            low += 1
+        while low <= high and _is_excluded(high, hits, seen, total):
+            high -= 1
+        ends = (low / total, high / total) if low <= high else (value, value)
+        found.append((min(ends[0], value), max(ends[1], value)))
+    return found
+
+
+def _is_excluded(successes: int, hits: int, seen: int, total: int) -> bool:
+    """Return whether k! (n - k)! / (n + 1)! is 20 times C(N - n, T - k) / C(N, T) for T successes, or T impossible."""
+    if not 0 <= successes - hits <= total - seen:
+        return True
+    predicted = lgamma(hits + 1) + lgamma(seen - hits + 1) - lgamma(seen + 2)
+    expected = _log_ways(total - seen, successes - hits) - _log_ways(total, successes)
+    return predicted - expected >= -log(2 * TAIL) - SAME_RATIO
+
+
+def _log_ways(total: int, chosen: int) -> float:
+    return lgamma(total + 1) - lgamma(chosen + 1) - lgamma(total - chosen + 1)
 
 
 def sum_distribution(distributions: Sequence[list[float]]) -> list[float]:
