@@ -19,6 +19,7 @@ from annotation.formats.labels_csv import read_labels
 from annotation.formats.printable import file_name, printable
 from annotation.formats.tasks import nearest, read_tasks
 from annotation.models import Agent, Assignment, Benchmark, ImportedLabel, KeyPoint, Person, PlannedItem, Task
+from annotation.models.plans import LEFT_OUT
 from annotation.records import ImportedLabelRecord, ImportReport, Problem, TaskRecord
 from annotation.workflow.archiving import lock_benchmark
 from annotation.workflow.guards import TRY_LATER, Conflict
@@ -246,7 +247,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
         (label.task.external_id, label.agent_id, label.annotator): label
         for label in ImportedLabel.objects.filter(benchmark=benchmark).select_related("task")
     }
-    left_out = PlannedItem.objects.filter(plan__submission__benchmark=benchmark, position=None)
+    left_out = PlannedItem.objects.filter(LEFT_OUT, plan__submission__benchmark=benchmark)
     undrawn = set(left_out.values_list("trajectory__task__external_id", "plan__submission__agent"))
     hints = _find_unknown(records, tasks)
     fresh: list[ImportedLabel] = []
@@ -269,7 +270,7 @@ def _write_labels(records: list[ImportedLabelRecord], benchmark: Benchmark, repo
 
 
 def _refuse_undrawn(record: ImportedLabelRecord) -> Problem:
-    says = f"line {record.row}: the sample plan of {record.agent} did not draw {record.task_id}, so nobody labels it."
+    says = f"line {record.row}: the sample of {record.agent} leaves out {record.task_id}, so nobody labels it."
     return Problem("not_drawn", says, f"line {record.row}")
 
 

@@ -14,6 +14,7 @@ from django.db.models import Count, Exists, Func, IntegerField, Max, Min, OuterR
 
 from annotation import clock, state_snapshots
 from annotation.models import Activity, Adjudication, Assignment, Label, Submission, Trajectory
+from annotation.models.plans import is_left_out
 from annotation.models.states import FINAL, State, with_state
 
 AT_WORK = timedelta(minutes=10)  # the desk reports every 20 seconds; reading a long page may take minutes
@@ -42,7 +43,7 @@ def count_done(submissions: Iterable[int]) -> dict[int, dict[str, int]]:
     counted = Trajectory.objects.filter(submission__in=submissions).order_by().values("submission")
     rows = counted.annotate(
         trajectories=Count("pk", distinct=True),
-        left_out=Count("pk", filter=Q(planned_item__isnull=False, planned_item__position=None), distinct=True),
+        left_out=Count("pk", filter=Q(is_left_out()), distinct=True),
         filled=Count("assignments", filter=Q(assignments__lease_expires_at__isnull=True)),
     )
     found = {
@@ -69,7 +70,7 @@ class Standing:
 
     @property
     def to_label(self) -> list[tuple[State, int]]:
-        """Return the states without the trajectories that a sample plan did not draw."""
+        """Return the states without the trajectories that are not in the planned sample."""
         return [each for each in self.states if each[0] is not State.NOT_DRAWN]
 
     @property

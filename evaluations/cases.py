@@ -15,7 +15,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, Max, Q, QuerySet, TextField
+from django.db.models import Count, Max, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from annotation.models import (
@@ -31,6 +31,7 @@ from annotation.models import (
     Submission,
     Trajectory,
 )
+from annotation.models.plans import is_left_out
 from annotation.models.states import State, current_labels, final_verdict
 from annotation.process_labels import Marks, decide_steps, read_marks
 from annotation.records import Verdict
@@ -258,9 +259,7 @@ def _load_reviewed(submissions: list[Submission], name_submissions: bool) -> lis
     of_task = ("task__external_id", "task__version", "task__level", "task__website")
     of_draw = ("spot_check__selected", "spot_check__draw__number", "known_answer__verdict")
     trajectories = Trajectory.objects.filter(submission__in=submissions).order_by("submission_id", "position")
-    undrawn = Q(planned_item__isnull=False, planned_item__position=None)
-    left_out = ExpressionWrapper(undrawn, output_field=BooleanField())
-    found = trajectories.values_list(*columns, *of_task, *of_draw, left_out).iterator(chunk_size=AT_ONCE)
+    found = trajectories.values_list(*columns, *of_task, *of_draw, is_left_out()).iterator(chunk_size=AT_ONCE)
     share = _Shared()
     return [_reviewed_case(rows, share, row) for row in found]
 

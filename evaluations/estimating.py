@@ -14,9 +14,11 @@ from typing import Annotated, Any
 
 from django.db.models import Max
 
+from annotation import workflow
 from annotation.formats.printable import counted
-from annotation.models import PlannedItem, SamplePlan, Submission
+from annotation.models import Person, PlannedItem, SamplePlan, SampleStop, Submission
 from annotation.records import Verdict
+from annotation.workflow import describe_look, may_stop, read_labels
 from evaluations import cases as loading
 from evaluations.cases import Case
 from evaluations.comparison import find_judgments
@@ -25,6 +27,7 @@ from evaluations.encoding import fields_to_json
 from evaluations.naming import NOT_KNOWN, level_order
 from evaluations.statistics import Measure, estimates
 from evaluations.statistics.estimates import Estimand
+from evaluations.statistics.sequential import half_width
 from judges.models import Judge, Judgment
 
 SMALLEST_STRATUM = 20  # trajectories; labels are drawn from each stratum, so small ones would cost too many
@@ -54,6 +57,7 @@ class Population:
     plan: SamplePlan | None = None
     items: Mapping[int, PlannedItem] = field(default_factory=dict)
     later_verdicts: bool = False
+    stop: int | None = None  # places of the order that are labelled, if labelling stopped early
 
     @property
     def run(self) -> int | None:
@@ -61,6 +65,17 @@ class Population:
         made = Judgment.objects.filter(judge=self.judge, item__run__submission=self.submission, item__run__test=False)
         newest: int | None = made.aggregate(newest=Max("item__run"))["newest"]
         return newest
+
+    @property
+    def may_stop(self) -> bool:
+        return self.plan is not None and may_stop(self.plan)
+
+    def is_to_label(self, pk: int) -> bool:
+        """Return whether people label the trajectory: without a plan all, otherwise those of the sample."""
+        if self.plan is None:
+            return True
+        place = self.items[pk].position if pk in self.items else None
+        return place is not None and (self.stop is None or place < self.stop)
 
     @property
     def scored(self) -> int:
@@ -87,6 +102,7 @@ def load_population(submission: Submission, judge: Judge | None, cases: Sequence
         plan=plan,
         items=items,
         later_verdicts=plan is not None and judge is not None and not planned,
+        stop=SampleStop.objects.filter(plan=plan).values_list("labelled", flat=True).first() if plan else None,
     )
 
 
@@ -110,6 +126,52 @@ def _read_verdict(judged: Judged | None) -> int | None:
 def _add_costs(judged: Iterable[Judged]) -> float | None:
     costs = [cost for each in judged for _, cost in each.spent if cost is not None]
     return sum(costs) if costs else None
+
+
+# --- stopping early ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How narrow the interval of a sample that may stop early is; no rate, so that nobody learns verdicts."""
+
+    labelled: Annotated[int, "Trajectories with a final verdict, without gaps in the order of the plan."]
+    at_most: Annotated[int, "Trajectories that people label if they do not stop."]
+    half_width: Annotated[float | None, "Of the 95% interval, rounded to 0.001; null before the first final verdict."]
+    wanted: Annotated[float, "Labelling may stop at this half width."]
+    may_stop: Annotated[bool, "True if the half width is the wanted one, and labelling has not stopped."]
+    stopped: Annotated[int | None, "Trajectories that people label since labelling stopped; null before."]
+
+    @property
+    def sentence(self) -> str:
+        told = describe_look(self.labelled, self.at_most, self.half_width, self.wanted)
+        return told if self.stopped is None else f"{told} Labelling stopped: people label {self.stopped:,}."
+
+    def as_json(self) -> dict[str, Any]:
+        return fields_to_json(self)
+
+
+def find_look(submission: Submission) -> Look | None:
+    """Return how far labelling is; None without a plan whose rule lets it stop early."""
+    plan = SamplePlan.objects.filter(submission=submission).first()
+    if plan is None or not may_stop(plan) or submission.audited:
+        return None
+    labels = read_labels(plan)
+    width, wanted = half_width(labels, plan.items.count()), plan.rule["half_width"]
+    stopped = SampleStop.objects.filter(plan=plan).values_list("labelled", flat=True).first()
+    return Look(
+        labelled=len(labels),
+        at_most=sum(plan.labels.values()),
+        half_width=None if width is None else round(width, 3),
+        wanted=wanted,
+        may_stop=width is not None and width <= wanted and stopped is None,
+        stopped=stopped,
+    )
+
+
+def stop_sampling(person: Person, submission: Submission) -> SampleStop:
+    """Stop labelling if the interval is narrow enough; see `annotation.workflow.stop_sampling`."""
+    return workflow.stop_sampling(person, submission, half_width)
 
 
 # --- strata ----------------------------------------------------------------------------------------------------------
@@ -207,6 +269,7 @@ class Estimate:
 
 NO_JUDGE = "no judge was chosen"
 NO_LABELS = "no trajectory has a final verdict of people"
+RUNS_ONLY = "a sample that may stop early estimates only the rate of these runs"
 
 
 def estimate(population: Population, estimand: Estimand | None = None) -> Estimate:
@@ -223,8 +286,11 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
     missing = _explain_missing(population, len(labelled))
     levels = sorted({level for _, level in given}, key=level_order)
     of_all = [case for case, _ in given]
-    found = _complete(estimates.estimate(of_all, chosen), missing, population)
-    by_level = estimates.estimate_groups(of_all, [level for _, level in given], chosen)
+    missing = missing or (RUNS_ONLY if chosen is Estimand.AGENT and population.may_stop else "")
+    found = _complete(_estimate_cases(population, of_all, chosen), missing, population)
+    by_level = {
+        level: _estimate_cases(population, [case for case, own in given if own == level], chosen) for level in levels
+    }
     return Estimate(
         submission=population.submission.pk,
         judge=str(population.judge or ""),
@@ -246,6 +312,16 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
     )
 
 
+def _estimate_cases(population: Population, cases: Sequence[estimates.Case], estimand: Estimand) -> estimates.Estimates:
+    """Return the estimates of some cases: if labelling may stop early, from their labels in the order of the plan."""
+    if not population.may_stop:
+        return estimates.estimate(cases, estimand)
+    place = {case.task_id: population.items[pk_of(case)].position for case in population.cases}
+    drawn = [case for case in cases if place[case.task] is not None]
+    others = [case for case in cases if place[case.task] is None]
+    return estimates.estimate_sequence(sorted(drawn, key=lambda case: place[case.task] or 0) + others)
+
+
 def describe(estimand: Estimand, total: int) -> str:
     runs = counted(total, "trajectory", "trajectories")
     if estimand is Estimand.RUNS:
@@ -258,7 +334,7 @@ def _build_cases(population: Population) -> list[tuple[estimates.Case, str]]:
     found = []
     for case in population.cases:
         pk, item = pk_of(case), population.items.get(pk_of(case))
-        drawn = population.plan is None or (item is not None and item.position is not None)
+        drawn = population.is_to_label(pk)
         label = int(case.final is Verdict.SUCCESS) if drawn and case.final is not None else None
         verdict, probability = population.verdicts.get(pk), item.probability if item else 1.0
         row = estimates.Case(population.strata.get(pk, UNSCORED), verdict, label, probability, case.task_id)
@@ -272,7 +348,7 @@ def _explain_missing(population: Population, labelled: int) -> str:
     if not labelled:
         return NO_LABELS
     if population.plan is not None:
-        drawn = sum(item.position is not None for item in population.items.values())
+        drawn = sum(population.is_to_label(pk) for pk in population.items)
         return explain_waiting(drawn - labelled, drawn)
     if labelled == total:
         return ""
@@ -328,9 +404,8 @@ def _count_strata(population: Population, given: Sequence[tuple[estimates.Case, 
     """Return the strata, the first by name; without a plan every trajectory is to be labelled."""
     total, drawn, labelled, successes = (Counter[str]() for _ in range(4))
     for case, (row, _) in zip(population.cases, given, strict=True):
-        item = population.items.get(pk_of(case))
         total[row.stratum] += 1
-        drawn[row.stratum] += population.plan is None or (item is not None and item.position is not None)
+        drawn[row.stratum] += population.is_to_label(pk_of(case))
         labelled[row.stratum] += row.label is not None
         successes[row.stratum] += row.label or 0
     return [StratumCount(name, total[name], drawn[name], labelled[name], successes[name]) for name in sorted(total)]

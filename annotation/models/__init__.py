@@ -5,7 +5,7 @@ from annotation.models.discussion import Comment, Question
 from annotation.models.events import ChainCheck, Event, StateSnapshot
 from annotation.models.mail import GROUP_OF, MailGroup, MailOptOut, Message, MessageKind
 from annotation.models.people import ApiToken, Person, SignIn
-from annotation.models.plans import PlannedItem, SamplePlan
+from annotation.models.plans import PlannedItem, SamplePlan, SampleStop
 from annotation.models.reviews import (
     Adjudication,
     AdjudicationFinding,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from annotation.models.reviews import person
 from annotation.models.trajectories import Submission, Trajectory
@@ -70,11 +70,30 @@ class PlannedItem(models.Model):
         return self.stratum
 
 
+class SampleStop(models.Model):
+    """The end of labelling by a rule that may stop early: only the first ``labelled`` places of the order count."""
+
+    plan = models.OneToOneField(SamplePlan, on_delete=models.PROTECT, related_name="stop")
+    labelled = models.PositiveIntegerField()
+    stopped_by = person(related_name="+")
+    stopped_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(labelled__gt=0), name="stopped_after_a_label")]
+
+    def __str__(self) -> str:
+        return f"stop of the {self.plan}"
+
+
+# Items that nobody labels. Without a stop the second condition is null, so it does not hold.
+LEFT_OUT = Q(position__isnull=True) | Q(position__gte=F("plan__stop__labelled"))
+
+
 def is_left_out() -> Exists:
-    """Return the condition for rows whose trajectory a plan did not draw, so that nobody labels it."""
-    return Exists(PlannedItem.objects.filter(trajectory=OuterRef("pk"), position__isnull=True))
+    """Return the condition for rows whose trajectory is not in the sample, so that nobody labels it."""
+    return Exists(PlannedItem.objects.filter(LEFT_OUT, trajectory=OuterRef("pk")))
 
 
 def find_to_label(trajectories: models.QuerySet[Any]) -> models.QuerySet[Any]:
-    """Leave out the trajectories that a plan did not draw; without a plan, all are to be labelled."""
+    """Leave out the trajectories that are not in the sample; without a plan, all are to be labelled."""
     return trajectories.filter(~is_left_out())

@@ -19,6 +19,7 @@ APPEND_ONLY = {
     "annotation_spotcheck": "",
     "annotation_sampleplan": "",
     "annotation_planneditem": "",
+    "annotation_samplestop": "",
     "annotation_flag": "",
     "annotation_reopening": "",
     "annotation_redaction": "",

@@ -20,6 +20,7 @@ from annotation.models import (
     Label,
     Membership,
     SamplePlan,
+    SampleStop,
     Screenshot,
     SpotCheckDraw,
     Submission,
@@ -365,3 +366,35 @@ def test_plan_and_first_claims_at_once_never_reserve_what_was_not_drawn():
         else:
             assert "already reserved" in str(answers[0])
             assert not SamplePlan.objects.filter(submission=submission).exists()
+
+
+def test_stop_and_claim_of_the_next_trajectory_at_once_leave_one_of_them():
+    outcomes = Counter()
+    for turn in range(examples(12, usual=4)):
+        submission = testing.bare_submission(6, agent=f"agent {turn}")
+        people = testing.cast(submission)
+        tasks = submission.trajectories.values_list("task__external_id", flat=True)
+        rule = {"rule": "anytime", "half_width": 0.3}
+        terms = testing.plan_terms(submission, strata=dict.fromkeys(tasks, "all"), labels={"all": 4}, rule=rule)
+        workflow.make_plan(people["mira"], submission, terms)
+        for name in ("alice", "bob", "chen"):
+            held = workflow.claim(people[name], submission)
+            workflow.submit(people[name], held.trajectory, testing.content(held.trajectory))
+        workflow.draw_spot_checks(people["mira"], submission)
+        testing.adjudicate_all(people["carol"], submission)
+
+        def act(number, submission=submission, people=people):
+            if number == 0:
+                return workflow.stop_sampling(people["mira"], submission, lambda labels, total: 0.1)
+            return workflow.claim(people["alice"], submission)
+
+        stop, held = at_once(2, act)
+
+        assert isinstance(stop, SampleStop), stop
+        assert (stop.labelled, held is None) in ((1, True), (2, False)), held
+        outcomes[stop.labelled] += 1
+        left_out = submission.trajectories.filter(planned_item__position__gte=stop.labelled)
+        assert set(left_out.values_list("open_slots", flat=True)) == {0}
+        assert not Assignment.objects.filter(trajectory__in=left_out).exists()
+        assert first_broken(submission.events.order_by("sequence")) is None
+    assert sum(outcomes.values()) == examples(12, usual=4)

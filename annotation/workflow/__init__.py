@@ -64,6 +64,7 @@ from annotation.workflow.maintaining import (
 from annotation.workflow.parking import park, submit_parked, undo_submit
 from annotation.workflow.redacting import redact
 from annotation.workflow.sampling import (
+    FIXED,
     PlanTerms,
     describe_earlier,
     find_earlier_plans,
@@ -71,6 +72,7 @@ from annotation.workflow.sampling import (
     read_earlier,
     require_plannable,
 )
+from annotation.workflow.stopping import ANYTIME, describe_look, may_stop, read_labels, stop_sampling
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import (
     delete_old_drafts,

@@ -30,6 +30,7 @@ from annotation.models import (
     Trajectory,
 )
 from annotation.models.events import append
+from annotation.models.plans import LEFT_OUT
 from annotation.protocol import is_blank
 from annotation.records import AttemptContent, Problem
 
@@ -154,9 +155,10 @@ def require_unfrozen(submission: Submission) -> None:
 
 
 def refuse_left_out(trajectory: Trajectory) -> None:
-    """Raise Conflict for a trajectory that the sample plan did not draw: it has no slot in the database."""
-    if trajectory.open_slots == 0 and PlannedItem.objects.filter(trajectory=trajectory, position=None).exists():
-        raise Conflict("The sample plan did not draw this trajectory, so nobody labels it.", NOT_DRAWN)
+    """Raise Conflict for a trajectory that is not in the sample: it has no slot in the database."""
+    if trajectory.open_slots == 0 and PlannedItem.objects.filter(LEFT_OUT, trajectory=trajectory).exists():
+        says = "The sample plan did not draw this trajectory, or labelling stopped before it, so nobody labels it."
+        raise Conflict(says, NOT_DRAWN)
 
 
 LONGEST_NOTE = 2000  # characters of a reason or note, which the chain stores permanently

@@ -17,6 +17,7 @@ from annotation.models import (
     Label,
     Reopening,
     SamplePlan,
+    SampleStop,
     SpotCheckDraw,
     Submission,
 )
@@ -57,7 +58,8 @@ def problems(submission: Submission) -> list[Problem]:
         if recorded - set(present):
             found.append(Problem(f"{kind}_missing", f"An event records a {kind} that no longer exists."))
     names = dict(submission.memberships.values_list("person_id", "pseudonym"))
-    return found + _compare_counts(submission, events, names) + _check_draws(submission) + _check_attempts(submission)
+    found += _compare_counts(submission, events, names) + _check_stop(submission, events)
+    return found + _check_draws(submission) + _check_attempts(submission)
 
 
 def _collect_digests(submission: Submission) -> dict[str, dict[str, str]]:
@@ -127,6 +129,13 @@ def _find_differences(
         Problem(f"{kind}_differs", f"{task}: rows and events differ on {kind} by {who}.")
         for who, task, *_ in sorted((present - recorded) + (recorded - present))
     ]
+
+
+def _check_stop(submission: Submission, events: list[Event]) -> list[Problem]:
+    stated = list(SampleStop.objects.filter(plan__submission=submission).values_list("labelled", flat=True))
+    if stated == [event.payload["labelled"] for event in events if event.kind == "sampling_stopped"]:
+        return []
+    return [Problem("sampling_stopped_differs", "Rows and events differ on where labelling of the sample stopped.")]
 
 
 def _check_attempts(submission: Submission) -> list[Problem]:

@@ -32,6 +32,7 @@ from annotation.workflow.guards import (
     require_member,
     require_unfrozen,
 )
+from annotation.workflow.stopping import ANYTIME
 
 LEAST = 2  # labels of a stratum: with one, its variance cannot be estimated
 FIXED: Mapping[str, Any] = {"rule": "fixed"}  # all drawn trajectories are labelled
@@ -230,12 +231,29 @@ def _find_problems(terms: PlanTerms, trajectories: Mapping[str, int]) -> Iterato
     if terms.estimand not in SamplePlan.Estimand.values:
         says = f"The estimand must be {' or '.join(SamplePlan.Estimand.values)}."
         yield Problem("plan_estimand_unknown", says, "estimand")
-    if dict(terms.rule) != FIXED:
-        yield Problem("plan_rule_unknown", 'The only stopping rule is {"rule": "fixed"}.', "rule")
+    yield from _find_wrong_rule(terms)
     for name, value in (("goal", terms.goal), ("judge", terms.judge)):
         if not _is_storable(value):
             says = f"The {name} must be a JSON object of at most {LONGEST_GOAL:,} characters."
             yield Problem("plan_term_unusable", says, name)
+
+
+def _find_wrong_rule(terms: PlanTerms) -> Iterator[Problem]:
+    rule = dict(terms.rule)
+    if rule == FIXED:
+        return
+    if rule.keys() != {"rule", "half_width"} or rule["rule"] != ANYTIME:
+        says = 'The stopping rules are {"rule": "fixed"} and {"rule": "anytime", "half_width": 0.05}.'
+        yield Problem("plan_rule_unknown", says, "rule")
+        return
+    width = rule["half_width"]
+    if type(width) not in (int, float) or not 0 < width < 0.5:
+        yield Problem("plan_rule_unusable", "The half width to stop at must be above 0 and below 0.5.", "rule")
+    if len(set(terms.strata.values())) > 1:
+        yield Problem("plan_rule_of_strata", "Labelling can stop early only in a sample of one stratum.", "strata")
+    if terms.estimand != SamplePlan.Estimand.RUNS:
+        says = "Labelling can stop early only if the rate of these trajectories is estimated."
+        yield Problem("plan_rule_of_runs", says, "estimand")
 
 
 def _find_wrong_numbers(terms: PlanTerms) -> Iterator[Problem]:

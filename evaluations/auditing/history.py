@@ -18,14 +18,16 @@ from annotation.models import (
     Reopening,
     Report,
     SamplePlan,
+    SampleStop,
     SpotCheck,
     SpotCheckDraw,
 )
-from annotation.models.plans import LONGEST_STRATUM
+from annotation.models.plans import LONGEST_STRATUM, is_left_out
 from evaluations.auditing.import_context import BATCH, ImportContext, parse_time
 from evaluations.evidence import decisions
 from evaluations.models import Anchor
 from evaluations.verifier.documents import Bundle, Document
+from evaluations.verifier.sampling import TERMS
 
 
 def write_people(context: ImportContext, lines: list[Document], prefix: str) -> None:
@@ -136,7 +138,7 @@ def _build_row(context: ImportContext, model: Any, line: Document) -> Any:
 
 def _write_plan(context: ImportContext, stated: Document, lines: list[Document]) -> None:
     """Create the plan of a sample, so that trajectories that it did not draw are shown as such."""
-    facts = {name: value for name, value in stated.items() if name not in ("planned_by", "planned_at", "earlier")}
+    facts = {name: stated[name] for name in (*TERMS, "secret", "seed")}
     missing = None if stated["planned_by"] in context.people else "it is by a person who is not in people.json"
     unknown = None if stated["estimand"] in SamplePlan.Estimand.values else "its estimand is not known here"
     if not context.rejections.accept("sample plan", missing or unknown or _find_other_draw(context, lines)):
@@ -155,8 +157,19 @@ def _write_plan(context: ImportContext, stated: Document, lines: list[Document])
             columns = {name: line[name] for name in ("stratum", "judged", "probability", "position")}
             items[task_id] = PlannedItem(plan=plan, trajectory=context.trajectories[task_id], **columns)
     PlannedItem.objects.bulk_create(items.values(), batch_size=BATCH)
-    left_out = context.submission.trajectories.filter(planned_item__isnull=False, planned_item__position=None)
-    left_out.filter(assignments=None).update(open_slots=0)
+    _write_stop(context, plan, stated.get("stopped"))
+    context.submission.trajectories.filter(is_left_out(), assignments=None).update(open_slots=0)
+
+
+def _write_stop(context: ImportContext, plan: SamplePlan, stated: Document | None) -> None:
+    if stated is None:
+        return
+    problem = None if stated["stopped_by"] in context.people else "it is by a person who is not in people.json"
+    drawn = plan.items.exclude(position=None).count()
+    problem = problem or (None if 0 < stated["labelled"] < drawn else "it leaves out all or nothing of the sample")
+    if context.rejections.accept("stop of the sample", problem):
+        by, at = context.people[stated["stopped_by"]], parse_time(stated["stopped_at"])
+        SampleStop.objects.create(plan=plan, labelled=stated["labelled"], stopped_by=by, stopped_at=at)
 
 
 def _find_other_draw(context: ImportContext, lines: list[Document]) -> str | None:

@@ -38,7 +38,7 @@ from evaluations.verifier.documents import (
     Bundle,
     Document,
 )
-from evaluations.verifier.rules import SUCCESS
+from evaluations.verifier.rules import ANYTIME, SUCCESS
 
 AT_ONCE = 1 << 20  # bytes of an image or attachment in memory
 STREAMED = "trajectories.jsonl"
@@ -188,10 +188,13 @@ def estimated(bundle: Bundle) -> Document | None:
             probability=item["probability"],
             task=item["task_id"],
         )
-        for item in bundle.sample_items or ()
+        for item in sorted(bundle.sample_items or (), key=lambda item: (item["position"] is None, item["position"]))
     ]
-    found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
-    drawn = [item["task_id"] for item in bundle.sample_items or () if item["position"] is not None]
+    if bundle.sample_plan["rule"].get("rule") == ANYTIME:
+        found = estimates.estimate_sequence(population)
+    else:
+        found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
+    drawn = [item["task_id"] for item in bundle.in_sample()]
     if why := explain_waiting(sum(task_id not in final for task_id in drawn), len(drawn)):
         none = Measure.missing(why, found.n_labelled)
         found = replace(found, people=none, combined=none, method=estimates.PEOPLE_ALONE, reason=why)

@@ -24,6 +24,7 @@ from annotation.models import (
     Reopening,
     Report,
     SamplePlan,
+    SampleStop,
     SpotCheckDraw,
     Submission,
     Trajectory,
@@ -166,8 +167,12 @@ def sample_plan(submission: Submission, people: Pseudonyms) -> tuple[Document | 
     columns = ("task_id", "stratum", "judged", "probability", "position")
     items = [dict(zip(columns, item, strict=True)) for item in facts.pop("items")]
     stated = facts | {"planned_by": people[plan.planned_by_id], "planned_at": instant(plan.planned_at)}
-    earlier = read_earlier(submission)
-    return stated if earlier is None else stated | {"earlier": earlier}, items
+    if (earlier := read_earlier(submission)) is not None:
+        stated["earlier"] = earlier
+    if (stop := SampleStop.objects.filter(plan=plan).first()) is not None:
+        by, at = people[stop.stopped_by_id], instant(stop.stopped_at)
+        stated["stopped"] = {"labelled": stop.labelled, "stopped_by": by, "stopped_at": at}
+    return stated, items
 
 
 def final_verdicts(submission: Submission) -> list[Document]:

@@ -30,7 +30,7 @@ def population(cases: list[Case], said: str = "", drawn: str = "", **fields: Any
     judge = Judge(name="careful") if said else None
     verdicts = {n: None if mark == "-" else int(mark) for n, mark in enumerate(said, 1)}
     strata = name_strata(cases, verdicts, judge is not None)
-    plan = SamplePlan(goal={}, estimand=fields.pop("estimand", "runs")) if drawn else None
+    plan = SamplePlan(goal={}, rule={"rule": "fixed"}, estimand=fields.pop("estimand", "runs")) if drawn else None
     size, marked = Counter(strata.values()), Counter(strata[n] for n, mark in enumerate(drawn, 1) if mark == "x")
     items = {
         n: PlannedItem(

@@ -11,7 +11,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.utils import timezone
 
 from annotation import privacy, workflow
-from annotation.models import Person, SamplePlan, Submission, Trajectory
+from annotation.models import Person, SamplePlan, SampleStop, Submission, Trajectory
 from annotation.models.people import references
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
@@ -36,6 +36,7 @@ People = dict[str, Person]
 # Whose other columns somebody looked at: they tell of the person who is named there, and of nobody else.
 LOOKED_AT = {
     "annotation.SamplePlan.planned_by",
+    "annotation.SampleStop.stopped_by",
     "evaluations.Audit.opened_by",
     "evaluations.AuditCheck.checked_by",
     "evaluations.AuditDecision.decided_by",
@@ -69,7 +70,8 @@ def did_everything(person: Person, submission: Submission) -> None:
     JudgeRun.objects.create(judge=judge, submission=submission, selection={"ids": [f"{word}-run"]}, created_by=person)
     opened = testing.bare_submission(1, agent=f"Agent {version}")
     planned = {"goal": {"of": f"{word}-plan"}, "judge": {}, "labels": {"all": 1}, "rule": {"rule": "fixed"}}
-    SamplePlan.objects.create(submission=opened, **planned, estimand="runs", planned_by=person, planned_at=at)
+    plan = SamplePlan.objects.create(submission=opened, **planned, estimand="runs", planned_by=person, planned_at=at)
+    SampleStop.objects.create(plan=plan, labelled=1, stopped_by=person, stopped_at=at)
     benchmark = testing.benchmark(1, slug=f"aligned-{version}")
     split = AlignmentSplit.objects.create(benchmark=benchmark, seed=version, digest=f"{word}-split", created_by=person)
     alignment = Alignment.objects.create(

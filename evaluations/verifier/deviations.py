@@ -7,8 +7,10 @@ from itertools import pairwise
 
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import ITEM, Finding, Violation, Violations, format_kinds, noted, passed, plural
+from evaluations.verifier.numbers import confidence_sequence
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
+from evaluations.verifier.sampling import PLAN, read_labels, wanted_width
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
 # Characters that are listed of one kind, so that claims.json accepts the text of all kinds. That is a few thousand
@@ -17,6 +19,8 @@ LONGEST_OF_A_KIND = 400_000
 VOICES = 5  # statements that are listed of one task
 LEAST_SECONDS, SECONDS_A_STEP = 5.0, 1.0  # nobody can view a step in less time
 SLIP = 2.0  # seconds by which a measurement, or a clock, may be wrong
+
+ROUNDING = 1e-12
 
 Kind = tuple[str, str, Violations]  # singular and plural name, and all exceptions of the kind
 
@@ -111,6 +115,8 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
         for each in (bundle.sample_plan or {}).get("earlier", ())
     ]
     yield ("earlier sample of this agent", "earlier samples of this agent", earlier)
+    wider = "stopped at a wider interval than its rule"
+    yield (f"sample {wider}", f"samples {wider}", _wide_stops(bundle))
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]
     yield ("person who left", "people who left", [(show(name), name) for name in left])
     by_others = "set by another person than its owner"
@@ -122,6 +128,17 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield (f"annotator {not_passed}", f"annotators {not_passed}", _unpractised(bundle, history))
     look = "after viewing what a judge uses"
     yield (f"decision {look}", f"decisions {look}", _evidence_seen(history))
+
+
+def _wide_stops(bundle: Bundle) -> Violations:
+    """Yield the stop of a sample if the final verdicts never gave an interval as narrow as its rule wants."""
+    plan: Document = bundle.sample_plan or {}
+    wanted = wanted_width(plan) if "stopped" in plan else None
+    if wanted is None:
+        return
+    ends = confidence_sequence(read_labels(bundle), len(bundle.sample_items or ()))
+    if not any(high - low <= 2 * wanted + ROUNDING for low, high in ends):
+        yield f"after {plan['stopped']['labelled']:,} labelled trajectories", PLAN
 
 
 def _revised_decisions(bundle: Bundle) -> tuple[list[Violation], list[Violation], list[Violation]]:

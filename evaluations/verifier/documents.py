@@ -97,12 +97,24 @@ class Bundle:
         return newest
 
     @property
-    def left_out(self) -> set[str]:
-        """Return the tasks that a sample plan did not draw, so that nobody labels their trajectories."""
+    def undrawn(self) -> set[str]:
+        """Return the tasks that a sample plan did not draw."""
         return {item["task_id"] for item in self.sample_items or () if item["position"] is None}
 
+    @property
+    def left_out(self) -> set[str]:
+        """Return the tasks that are not drawn, or that the stop left out, so that nobody labels their trajectories."""
+        return {item["task_id"] for item in self.sample_items or ()} - {item["task_id"] for item in self.in_sample()}
+
+    def in_sample(self) -> list[Document]:
+        """Return the items that people label, in the order of the plan."""
+        stopped = (self.sample_plan or {}).get("stopped")
+        drawn = [item for item in self.sample_items or () if item["position"] is not None]
+        kept = [item for item in drawn if stopped is None or item["position"] < stopped["labelled"]]
+        return sorted(kept, key=lambda item: int(item["position"]))
+
     def to_label(self) -> list[Document]:
-        """Return the trajectories that people label: those that a sample plan drew, or else all."""
+        """Return the trajectories that people label: those of the sample, or else all."""
         left_out = self.left_out
         return [line for line in self.trajectories if line["task_id"] not in left_out]
 

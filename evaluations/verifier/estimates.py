@@ -20,15 +20,18 @@ from evaluations.verifier.numbers import (
     TAIL,
     beta_binomial,
     coefficient_figure,
+    confidence_sequence,
     sum_distribution,
     wilson_interval,
 )
-from evaluations.verifier.rules import SUCCESS
+from evaluations.verifier.rules import ANYTIME, SUCCESS
+from evaluations.verifier.sampling import read_labels
 
 PEOPLE_ALONE, STRATIFIED = "people alone", "stratified"
 ALL_LABELLED = "People labelled all trajectories."
 NO_VERDICTS = "The judge has no verdict on any trajectory."
 SAME_VERDICT = "The judge gave every trajectory the same verdict."
+MAY_STOP = "An estimate that may stop early uses people's labels alone."
 WIDER = "The judge's verdicts do not make the interval narrower."
 PRIOR = 0.5
 POINTS, REACH = 500, 9.0  # of the grid of `beta_quantile`, and standard deviations on each side
@@ -46,15 +49,20 @@ def estimate_findings(bundle: Bundle) -> list[Finding]:
     """Check reports/estimate.json; no finding without a plan."""
     if bundle.sample_plan is None:
         return []
-    cases, estimand = collect(bundle), str(bundle.sample_plan["estimand"])
-    expected = recompute_estimate(cases, estimand, explain_waiting(bundle))
+    expected = recompute_planned(bundle, bundle.sample_plan)
     return [compare(bundle.estimate, expected, "the plan gives").conclude("estimate")]
+
+
+def recompute_planned(bundle: Bundle, plan: Document) -> Document:
+    cases, waiting = collect(bundle), explain_waiting(bundle)
+    sequence = read_labels(bundle) if plan["rule"].get("rule") == ANYTIME else None
+    return recompute_estimate(cases, str(plan["estimand"]), waiting, sequence)
 
 
 def explain_waiting(bundle: Bundle) -> str:
     """Return why nothing is estimated while a drawn trajectory has no final verdict, or ""."""
     final = {row["task_id"] for row in bundle.final_verdicts if row["verdict"] is not None}
-    drawn = [item["task_id"] for item in bundle.sample_items or () if item["position"] is not None]
+    drawn = [item["task_id"] for item in bundle.in_sample()]
     waiting = sum(task_id not in final for task_id in drawn)
     return f"{waiting:,} of the {len(drawn):,} drawn trajectories have no final verdict yet" if waiting else ""
 
@@ -71,8 +79,12 @@ def collect(bundle: Bundle) -> list[Case]:
     ]
 
 
-def recompute_estimate(cases: Sequence[Case], estimand: str, missing: str = "") -> Document:
+def recompute_estimate(
+    cases: Sequence[Case], estimand: str, missing: str = "", sequence: Sequence[int] | None = None
+) -> Document:
     """Return reports/estimate.json; ``missing`` is why rates by people are undefined, if they are.
+
+    ``sequence``: the labels in their order, if the plan may stop early.
 
     The combined estimate is the stratified one, by plan and judge's verdict. It is that of people alone where it is
     undefined or wider, or if people labelled everything.
@@ -82,8 +94,11 @@ def recompute_estimate(cases: Sequence[Case], estimand: str, missing: str = "") 
     if why := missing or _why_undefined(cases):
         none = coefficient_figure(None, labelled, why)
         return {**counts, "people": none, "combined": none, "method": PEOPLE_ALONE, "reason": why}
-    people = _people(cases, estimand)
-    combined, reason = people, _why_alone(cases)
+    if sequence:
+        people, reason = (sum(sequence) / len(sequence), *confidence_sequence(sequence, len(cases))[-1]), MAY_STOP
+    else:
+        people, reason = _people(cases, estimand), _why_alone(cases)
+    combined = people
     if not reason:
         combined = stratified_rate(list(_cells(cases).values()), estimand)
         reason = WIDER if combined[2] - combined[1] > people[2] - people[1] + ROUNDING else ""

@@ -22,7 +22,7 @@ NOT_IN_ROWS = {"released": ("slot",), "spot_checks_drawn": ("next_seed",), "samp
 WITHOUT_ACTOR = ("spot_checks_drawn",)
 HAVE_ROWS = frozenset(
     {"label_submitted", "label_revised", "adjudication_decided", "spot_checks_drawn", "flagged", "reported"}
-    | {"sample_planned"}
+    | {"sample_planned", "sampling_stopped"}
     | {"judgments_shown", "informed_decided", "report_settled", "released", "reopened", "screenshot_redacted"}
 )
 FIXED_BY_WORK = ("protocol_version", "required_labels", "process_labels", "practice")
@@ -111,6 +111,9 @@ def _rows(bundle: Bundle) -> Iterator[Row]:
         payload = {"plan": try_digest(plan_facts(bundle)), "secret": plan["secret"], **counts}
         payload |= {"earlier": plan["earlier"]} if "earlier" in plan else {}
         yield ("sample_planned", plan["planned_by"], payload, plan["planned_at"], "sample-plan.json")
+        if (stop := plan.get("stopped")) is not None:
+            payload = {"labelled": stop["labelled"]}
+            yield ("sampling_stopped", stop["stopped_by"], payload, stop["stopped_at"], "sample-plan.json")
     settled = [row for row in bundle.reports if row["settled_at"] is not None]
     covered = ("original", "revision", "boxes", "reason", "redacted", "size")
     for rows, kind, actor, at, facts in (

@@ -14,6 +14,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.rules import ADJUDICATED, AGREED, FINAL_STATES, IN_REVIEW, MOST_SLOTS, SLOT_LEFT, UNANIMOUS
 from evaluations.verifier.values import event_place, get_integer, get_text
 
+PLANNED, STOPPED = "sample_planned", "sampling_stopped"
 FOLLOWED_SETTINGS = (
     *("protocol_version", "required_labels", "spot_check_rate"),
     *("practice_set", "pass_mark", "second_stage", "process_labels"),
@@ -47,7 +48,7 @@ class Past:
     decisions: int = 0
     decided: int | None = None  # the verdict of the last decision
     asked_for: int = 0  # the number of the decision that a maintainer has requested
-    left_out: bool = False  # a sample plan did not draw it
+    left_out: bool = False  # it is not in the sample of the plan
 
     @property
     def labels(self) -> dict[str, int]:
@@ -143,7 +144,9 @@ class _Replay:
         self.labels = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.labels}
         self.decisions = {try_digest(row["facts"]): row["facts"]["verdict"] for row in bundle.adjudications}
         self.draws = {try_digest(row["facts"]): row["facts"] for row in bundle.draws}
-        self.left_out = bundle.left_out & self.tasks.keys()
+        undrawn = bundle.undrawn & self.tasks.keys()
+        stopped = (bundle.left_out & self.tasks.keys()) - undrawn
+        self.leave_out = {PLANNED: undrawn, STOPPED: stopped}  # by the kind of event
         self.roles: dict[str, str] = {}
         self.active: dict[str, str] = {}
         self.agreed: set[str] = set()
@@ -193,8 +196,8 @@ class _Replay:
                 self._set(moment.task_id, after)
         if moment.kind == "spot_checks_drawn":
             self._apply_draw(moment)
-        elif moment.kind == "sample_planned":
-            for task_id in self.left_out:
+        elif moment.kind in self.leave_out:
+            for task_id in self.leave_out.pop(moment.kind):  # once: a chain may repeat the event
                 self._set(task_id, replace(self.tasks[task_id], left_out=True))
         elif moment.kind.startswith("member_"):
             self._apply_member(moment)

@@ -120,10 +120,10 @@ TERMS = {  # of protocol.json
 # States of a trajectory, in the order in which the rules are applied.
 IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicated", "dispute"
 FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
-NOT_DRAWN = "not drawn"  # a sample plan left it out
+NOT_DRAWN = "not drawn"  # it is not in the sample of the plan
 LEAST_OF_STRATUM = 2  # labels that a plan draws of a stratum, unless it has fewer trajectories
-STOPPING_RULES = ({"rule": "fixed"},)
-ESTIMANDS = ("runs", "agent")
+FIXED, ANYTIME = "fixed", "anytime"  # stopping rules of a plan
+RUNS, AGENT = ESTIMANDS = ("runs", "agent")
 FINAL_STATES = (ADJUDICATED, UNANIMOUS)
 TO_ADJUDICATE = (DISPUTE, FLAGGED, SPOT_CHECK, REOPENED)
 # Problem codes of `check_submission` for states without a final verdict.
@@ -153,7 +153,7 @@ ACTORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("member_added", "member_deactivated", "member_reactivated", "configured"), (MAINTAINER,)),
     **dict.fromkeys(("known_answer_set", "slot_returned", "offered_again", "report_settled"), (MAINTAINER,)),
     **dict.fromkeys(("adjudication_returned", "reopened", "frozen", "results_opened"), (MAINTAINER,)),
-    "sample_planned": (MAINTAINER,),
+    **dict.fromkeys(("sample_planned", "sampling_stopped"), (MAINTAINER,)),
     **dict.fromkeys(("submission_reopened", "screenshot_redacted", *ARCHIVING, DELETED, *RUNS_BY_HAND), (MAINTAINER,)),
     **dict.fromkeys(("practice_passed", "claimed", "lease_expired", "released", "label_submitted"), (ANNOTATOR,)),
     **dict.fromkeys(("label_revised", "flagged", "judgments_shown", "informed_decided"), (ANNOTATOR,)),
@@ -169,7 +169,7 @@ SLOT_LEFT = ("lease_expired", "slot_returned", "released")
 OF_NO_TASK = frozenset(
     {"imported", "member_added", "member_deactivated", "member_reactivated", "configured", "practice_passed"}
     | {"spot_checks_drawn", "frozen", "results_opened", "submission_reopened", "screenshot_redacted", *JUDGE_RUNS}
-    | {"sample_planned"}
+    | {"sample_planned", "sampling_stopped"}
     | {*ARCHIVING, DELETED, "password_link_created", "password_set"}
 )
 # Events that are allowed while a submission is frozen: they do not affect verdicts or what these depend on.

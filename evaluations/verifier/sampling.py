@@ -6,18 +6,18 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import takewhile
 from typing import Any
 
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
-from evaluations.verifier.replay import History, Moment, replay_events
-from evaluations.verifier.rules import ESTIMANDS, LEAST_OF_STRATUM, SLOT_LEFT, STOPPING_RULES
+from evaluations.verifier.replay import PLANNED, STOPPED, History, Moment, replay_events
+from evaluations.verifier.rules import ANYTIME, ESTIMANDS, FIXED, LEAST_OF_STRATUM, RUNS, SLOT_LEFT, SUCCESS
 from evaluations.verifier.values import get_integer, get_text, show
 
 PLAN, ITEMS = "sample-plan.json", "sample-items.jsonl"
 TERMS = ("goal", "judge", "labels", "estimand", "rule")
-PLANNED = "sample_planned"
 
 Draw = dict[str, tuple[float, int | None]]  # by task: the probability, and the place in the order or None
 
@@ -32,7 +32,7 @@ def plan_facts(bundle: Bundle) -> Document:
 
 def sample_findings(bundle: Bundle) -> list[Finding]:
     """Check sample-plan.json and sample-items.jsonl; no finding without a plan in documents and events."""
-    planned = [event for event in bundle.events if event["kind"] == PLANNED]
+    planned = [event for event in bundle.events if event["kind"] in (PLANNED, STOPPED)]
     if bundle.sample_plan is None and not planned:
         return []
     if bundle.sample_plan is None:
@@ -45,11 +45,14 @@ def sample_findings(bundle: Bundle) -> list[Finding]:
         *_population(bundle),
         *_numbers(bundle),
         *_draw(bundle),
+        *_stop(bundle, history),
         *_outside(bundle, history),
     ]
     drawn, total = len(bundle.to_label()), len(bundle.trajectories)
     strata = plural(len(bundle.sample_plan["labels"]), "stratum", "strata")
     good = f"{drawn:,} of {plural(total, 'trajectory', 'trajectories')} drawn from {strata}, before the first label."
+    if "stopped" in bundle.sample_plan:
+        good += f" Labelling stopped there, of {sum(bundle.sample_plan['labels'].values()):,} planned."
     return [conclude("sample_plan", good, violations)]
 
 
@@ -89,12 +92,30 @@ def _terms(bundle: Bundle) -> Violations:
     terms = {name: plan[name] for name in TERMS} | {"items": items}
     if plan["seed"] != derive_seed(plan["secret"], terms):
         yield "The seed of the plan does not follow from its secret and its terms.", PLAN
-    if plan["rule"] not in STOPPING_RULES:
+    width = wanted_width(plan)
+    if plan["rule"] != {"rule": FIXED} and width is None:
         yield "The stopping rule of the plan is not known here. Check with the verify.py of its version.", PLAN
+    if width is not None and (len(plan["labels"]) != 1 or plan["estimand"] != RUNS):
+        yield "The plan may stop early, which needs one stratum and the rate of these runs.", PLAN
     if plan["estimand"] not in ESTIMANDS:
         yield f"The plan estimates {show(plan['estimand'])}, which is not known here.", PLAN
     if not plan["judge"] and any(item["judged"] is not None for item in bundle.sample_items or ()):
         yield "The plan has verdicts of a judge and does not name it.", PLAN
+
+
+def wanted_width(plan: Document) -> float | None:
+    """Return the half width at which labelling may stop; None if the rule does not allow it."""
+    rule = plan["rule"]
+    width = rule.get("half_width")
+    known = rule == {"rule": ANYTIME, "half_width": width} and type(width) in (int, float) and 0 < width < 1 / 2
+    return float(width) if known else None
+
+
+def read_labels(bundle: Bundle) -> list[int]:
+    """Return the final labels in the order of the sample, up to the first item without one: 1 for a success."""
+    final = {row["task_id"]: row["verdict"] for row in bundle.final_verdicts if row["verdict"] is not None}
+    decided = takewhile(lambda item: item["task_id"] in final, bundle.in_sample())
+    return [int(final[item["task_id"]] == SUCCESS) for item in decided]
 
 
 def derive_seed(secret: str, terms: Document) -> str:
@@ -165,10 +186,39 @@ def draw_again(items: list[Document], labels: dict[str, Any], seed: str) -> Draw
     return found
 
 
+def _stop(bundle: Bundle, history: History) -> Violations:
+    """Check that labelling stopped as the event says, and left out all that nobody held then, and nothing else."""
+    plan: Document = bundle.sample_plan or {}
+    stop, stops = plan.get("stopped"), history.of(STOPPED)
+    if len(stops) != (stop is not None):
+        yield f"The chain of events stops labelling {plural(len(stops), 'time')}, unlike the plan.", PLAN
+    if wanted_width(plan) is None and (stops or stop):
+        yield "Labelling stopped, which the rule of the plan does not allow.", PLAN
+    place_of = {item["task_id"]: item["position"] for item in bundle.sample_items or ()}
+    held: set[tuple[str | None, int | None]] = set()
+    planned = False
+    for moment in history.of("claimed", *SLOT_LEFT, PLANNED, STOPPED):
+        slot = (moment.task_id, get_integer(moment.payload, "slot"))
+        planned = planned or moment.kind == PLANNED
+        if moment.kind == STOPPED:
+            started = 1 + max((place_of.get(task_id or "") or 0 for task_id, _ in held), default=-1)
+            stated = (get_integer(moment.payload, "labelled"), stop and stop["labelled"])
+            if stated != (started, started) or not started < sum(plan["labels"].values()):
+                says = f"Labelling stopped ({moment.event_place}) with {started} places of the order started"
+                yield f"{says}: the event states {stated[0]}, the plan {stated[1]}.", moment.event_place
+            if not planned:
+                yield f"Labelling stopped ({moment.event_place}) before the plan.", moment.event_place
+        elif moment.kind == "claimed":
+            held.add(slot)
+        else:
+            held.discard(slot)
+
+
 def _outside(bundle: Bundle, history: History) -> Violations:
-    """Check that nobody labelled, or decided on, a trajectory that was not drawn."""
+    """Check that nobody labelled, or decided on, a trajectory that is not in the sample."""
+    left_out = bundle.left_out
     for task_id in dict.fromkeys(_judged(bundle, history)):
-        if task_id in bundle.left_out:
+        if task_id in left_out:
             yield f"{show(task_id)} has a label or decision, but is not in the sample.", task_id
 
 

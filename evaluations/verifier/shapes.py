@@ -152,6 +152,7 @@ OBJECTS = {
     "import_report": "accepted name[], rejected rejected[], warnings warning[]",
     "label": f"{DECISION}, slot count; {DECISION_IF_ANY}, submitted_at time, attempt attempt?",
     "adjudication": f"{DECISION}, blind flag; {DECISION_IF_ANY}, criterion code",
+    "stop": "labelled count, stopped_by person, stopped_at time",
     "judge": "judge name, fingerprint name, rows object[]; status_not_stated count",
     "tested": "task_id task, repetition count, verdict verdict?, score number?, judged_at time?",
 }
@@ -207,7 +208,7 @@ DOCUMENTS: dict[str, str | Schema] = {
     "reports/agreement.json": KINDS["object"],
     "reports/comparison.json": "judges judge[10000]",
     "sample-plan.json": "goal object, judge object, labels counts, estimand name, rule object, secret seed, seed hash, "
-    "planned_by person, planned_at time; earlier earlier_plan[10000]",
+    "planned_by person, planned_at time; earlier earlier_plan[10000], stopped stop",
     "sample-items.jsonl": "task_id task, stratum name, judged verdict?, probability share, position count?",
     "reports/estimate.json": KINDS["object"],
     "judges/runs.jsonl": "run count, event_run count?, judge name, version count, fingerprint name, scorer name, "

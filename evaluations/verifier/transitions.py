@@ -260,7 +260,7 @@ def _impossible(moment: Moment, past: Past) -> str | None:
     reasons = (
         (("claimed",), not 1 <= number <= slots, "this slot does not exist"),
         (("claimed",), slot is not None, "the slot is taken"),
-        (("claimed",), past.left_out, "the sample plan did not draw it"),
+        (("claimed",), past.left_out, "it is not in the sample"),
         (("claimed",), own, "they already have a slot of it"),
         (("label_submitted",), own_slot is None, "they do not hold the slot"),
         (("label_submitted",), labelled, "the slot already has a label"),

@@ -1,0 +1,76 @@
+"""Stop labelling a planned sample whose rule allows it, once the interval of its success rate is narrow enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from django.db import transaction
+from django.db.models import Max
+
+from annotation import clock
+from annotation.models import Assignment, Person, SamplePlan, SampleStop, Submission, Trajectory
+from annotation.models.states import FINAL, final_verdict, with_state
+from annotation.records import Verdict
+from annotation.workflow.guards import Conflict, Role, lock_submission, record, require_member, require_unfrozen
+
+ANYTIME = "anytime"
+Widths = Callable[[Sequence[int], int], float | None]  # labels (n,) and trajectories N to the half width
+
+
+def may_stop(plan: SamplePlan) -> bool:
+    return plan.rule.get("rule") == ANYTIME
+
+
+def read_labels(plan: SamplePlan) -> list[int]:
+    """Return the final labels in the order of the plan, up to the first trajectory without one: 1 for a success."""
+    drawn = Trajectory.objects.filter(submission=plan.submission_id, planned_item__position__isnull=False)
+    rows = with_state(drawn).order_by("planned_item__position")
+    decided = takewhile(lambda row: row.state in FINAL and not row.adjudicating, rows)
+    return [int(final_verdict(row) is Verdict.SUCCESS) for row in decided]
+
+
+def stop_sampling(person: Person, submission: Submission, measure: Widths) -> SampleStop:
+    """Leave out the drawn trajectories that nobody has started, if ``measure`` of the labels is what the rule wants.
+
+    The others are completed as usual: the interval holds at every number of labels. Raises Conflict.
+    """
+    with transaction.atomic():
+        rows = Trajectory.objects.filter(submission=submission).order_by("pk")  # before the submission, as everywhere
+        list(rows.select_for_update(no_key=True, of=("self",)).values_list("pk"))
+        submission = lock_submission(submission.pk)
+        member = require_member(person, submission, Role.MAINTAINER)
+        require_unfrozen(submission)
+        plan = _require_stoppable(submission)
+        labels = read_labels(plan)
+        _require_narrow(plan, labels, measure(labels, plan.items.count()))
+        started = Assignment.objects.filter(trajectory__submission=submission)
+        labelled = 1 + started.aggregate(last=Max("trajectory__planned_item__position"))["last"]
+        if labelled >= sum(plan.labels.values()):
+            raise Conflict("All drawn trajectories are started, so none can be left out.", "nothing_to_stop")
+        stop = SampleStop.objects.create(plan=plan, labelled=labelled, stopped_by=person, stopped_at=clock.now())
+        submission.trajectories.filter(planned_item__position__gte=labelled).update(open_slots=0)
+        record(submission, member, "sampling_stopped", labelled=labelled)
+        return stop
+
+
+def _require_stoppable(submission: Submission) -> SamplePlan:
+    plan = SamplePlan.objects.filter(submission=submission).first()
+    if plan is None or not may_stop(plan):
+        raise Conflict("No sample plan of this submission allows labelling to stop early.", "stop_not_planned")
+    if SampleStop.objects.filter(plan=plan).exists():
+        raise Conflict("Labelling of this sample has already stopped.", "already_stopped")
+    return plan
+
+
+def describe_look(labelled: int, at_most: int, half_width: float | None, wanted: float) -> str:
+    """Return how narrow the interval is; without the rate, so that nobody learns verdicts."""
+    now = "no half width" if half_width is None else f"half width {100 * half_width:.1f} points"
+    return f"After {labelled:,} of at most {at_most:,} labelled trajectories: {now}, wanted {100 * wanted:g}."
+
+
+def _require_narrow(plan: SamplePlan, labels: Sequence[int], half_width: float | None) -> None:
+    wanted = plan.rule["half_width"]
+    if half_width is None or half_width > wanted:
+        look = describe_look(len(labels), sum(plan.labels.values()), half_width, wanted)
+        raise Conflict(f"The interval is too wide to stop. {look}", "interval_too_wide")
