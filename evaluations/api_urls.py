@@ -13,6 +13,7 @@ urlpatterns = [
     path("submissions/<int:pk>/comparison", reports.SubmissionComparison.as_view(), name="api-comparison"),
     path("submissions/<int:pk>/estimate", estimating.SubmissionEstimate.as_view(), name="api-estimate"),
     path("submissions/<int:pk>/sample-plan", estimating.PlannedSample.as_view(), name="api-sample-plan"),
+    path("submissions/<int:pk>/sample-plan/stop", estimating.SamplingStop.as_view(), name="api-stop-sampling"),
     path("benchmarks/<slug:slug>/agreement", reports.BenchmarkAgreement.as_view(), name="api-benchmark-agreement"),
     path("benchmarks/<slug:slug>/comparison", reports.BenchmarkComparison.as_view(), name="api-benchmark-comparison"),
     path("benchmarks/<slug:slug>/judges", reports.Judges.as_view(), name="api-benchmark-judges"),

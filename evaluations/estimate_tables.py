@@ -6,6 +6,7 @@ from collections import Counter
 
 from annotation.formats.printable import counted
 from annotation.models import SamplePlan
+from annotation.workflow import may_stop
 from evaluations import charts
 from evaluations.charts import Rates
 from evaluations.estimating import Estimate
@@ -99,18 +100,28 @@ def summary(planned: SamplePlanning) -> list[str]:
     widths = (planned.expected_half_width, planned.half_width_if_judge_is_worse, planned.half_width_if_judge_is_useless)
     half, worse, useless = (written(each, "size") for each in widths)
     effort, accepted = planned.reviews, planned.acceptance
-    told = [
-        f"Label {planned.labels:,} of {counted(planned.n_total, 'trajectory', 'trajectories')}.",
-        f"Estimand: {planned.meaning}.",
-        f"Expected half width of the 95% interval: {half} points.",
-    ]
+    total = counted(planned.n_total, "trajectory", "trajectories")
+    if (stopping := planned.stopping) is not None:
+        told = [
+            f"Label at most {stopping.at_most:,} of {total}.",
+            f"Estimand: {planned.meaning}, from people's labels alone.",
+            f"Labelling may stop as soon as the half width of the 95% interval is {half} points.",
+            f"At the expected success rate that is on average after {stopping.expected:,} labelled trajectories.",
+            f"A sample of fixed size with this expected half width needs {stopping.fixed:,}.",
+        ]
+    else:
+        told = [
+            f"Label {planned.labels:,} of {total}.",
+            f"Estimand: {planned.meaning}.",
+            f"Expected half width of the 95% interval: {half} points.",
+        ]
     if accepted is not None:
         told.append(
             f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more. A wrong acceptance has a "
             f"probability of {written(accepted.error, 'rate')}, one at the expected rate "
             f"{written(accepted.power, 'rate')}."
         )
-    if planned.judge:
+    if planned.judge and stopping is None:
         told += [
             f"People alone would need {planned.people_alone_labels:,} labelled trajectories for the same goal.",
             f"If the judge is much worse than expected: {worse} points with these labels; if it is useless: {useless}.",
@@ -157,6 +168,14 @@ def goal(plan: SamplePlan) -> str:
     stated = [(words, plan.goal.get(name), kind) for name, (words, kind) in GOALS.items()]
     told = [f"{words} {written(value, kind)}" for words, value, kind in stated if type(value) in (int, float)]
     return f"Goal: {', '.join(told)}." if told else ""
+
+
+def rule(plan: SamplePlan) -> str:
+    """Return when labelling may stop early; "" if it may not."""
+    if not may_stop(plan):
+        return ""
+    width = written(plan.rule.get("half_width"), "size")
+    return f"Labelling may stop as soon as the half width of the 95% interval is {width} points."
 
 
 def drawn(plan: SamplePlan) -> Table:

@@ -18,7 +18,7 @@ from annotation import workflow
 from annotation.formats.printable import counted
 from annotation.models import Person, PlannedItem, SamplePlan, SampleStop, Submission
 from annotation.records import Verdict
-from annotation.workflow import describe_look, may_stop, read_labels
+from annotation.workflow import describe_progress, may_stop, read_labels
 from evaluations import cases as loading
 from evaluations.cases import Case
 from evaluations.comparison import find_judgments
@@ -132,7 +132,7 @@ def _add_costs(judged: Iterable[Judged]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class SamplingProgress:
     """How narrow the interval of a sample that may stop early is; no rate, so that nobody learns verdicts."""
 
     labelled: Annotated[int, "Trajectories with a final verdict, without gaps in the order of the plan."]
@@ -144,14 +144,14 @@ class Look:
 
     @property
     def sentence(self) -> str:
-        told = describe_look(self.labelled, self.at_most, self.half_width, self.wanted)
+        told = describe_progress(self.labelled, self.at_most, self.half_width, self.wanted)
         return told if self.stopped is None else f"{told} Labelling stopped: people label {self.stopped:,}."
 
     def as_json(self) -> dict[str, Any]:
         return fields_to_json(self)
 
 
-def find_look(submission: Submission) -> Look | None:
+def find_progress(submission: Submission) -> SamplingProgress | None:
     """Return how far labelling is; None without a plan whose rule lets it stop early."""
     plan = SamplePlan.objects.filter(submission=submission).first()
     if plan is None or not may_stop(plan) or submission.audited:
@@ -159,7 +159,7 @@ def find_look(submission: Submission) -> Look | None:
     labels = read_labels(plan)
     width, wanted = half_width(labels, plan.items.count()), plan.rule["half_width"]
     stopped = SampleStop.objects.filter(plan=plan).values_list("labelled", flat=True).first()
-    return Look(
+    return SamplingProgress(
         labelled=len(labels),
         at_most=sum(plan.labels.values()),
         half_width=None if width is None else round(width, 3),

@@ -21,7 +21,7 @@ from typing import Any
 
 from annotation import screenshots, store_checks
 from annotation.formats.tasks import base_task_id
-from annotation.models import SamplePlan, Submission, Task
+from annotation.models import SamplePlan, SampleStop, Submission, Task
 from annotation.models.plans import find_to_label
 from annotation.models.states import FINAL, State, with_state
 from annotation.protocol import MINIMUM_LABELS
@@ -155,7 +155,9 @@ def describe_sample(submission: Submission) -> list[Problem]:
     if not SamplePlan.objects.filter(submission=submission).exists():
         return []
     labelled, total = find_to_label(submission.trajectories.all()).count(), submission.trajectories.count()
-    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: the sample plan drew no others."
+    stopped = SampleStop.objects.filter(plan__submission=submission).exists()
+    why = "labelling of the sample stopped early" if stopped else "the sample plan drew no others"
+    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: {why}."
     return [Problem("planned_sample", says)]
 
 

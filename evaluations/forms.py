@@ -198,7 +198,7 @@ NUMBER = {"inputmode": "decimal", "autocomplete": "off"}
 class PlanForm(forms.Form):
     """A question to the planner. `sample_planning.require_usable` checks the numbers, as for scripts."""
 
-    field_order = ("half_width", "budget", "power", "accept", "error", "judge", "estimand")
+    field_order = ("half_width", "budget", "power", "accept", "error", "may_stop", "judge", "estimand")
 
     judge = forms.ChoiceField(required=False)
     estimand = forms.ChoiceField(
@@ -217,6 +217,11 @@ class PlanForm(forms.Form):
     power = _number("Difference from another agent", f"Shown with a probability of {POWER:.0%}. 0.1 for 10 points.")
     accept = _number("Success rate to exceed", "0.6 to show that the rate is above 60%.")
     error = _number("Error of the acceptance", "The probability of a wrong acceptance. Empty: 0.05.")
+    may_stop = forms.BooleanField(
+        label="Labelling may stop early",
+        required=False,
+        help_text="You may stop as soon as the interval has the half width; the most labels that this needs are drawn.",
+    )
     sensitivity = _number("Sensitivity of the judge", "Empty: measured on earlier submissions, else assumed.")
     specificity = _number("Specificity of the judge", "State both or neither.")
     review_usd = _number("Price of a review in USD", "To show what the plan saves.")

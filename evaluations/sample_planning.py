@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 from annotation.models import Submission
 from annotation.records import Problem, Verdict
-from annotation.workflow import Conflict, Incomplete, PlanTerms, require_plannable
+from annotation.workflow import ANYTIME, FIXED, Conflict, Incomplete, PlanTerms, require_plannable
 from evaluations import cases as loading
 from evaluations.comparison import find_judgments
 from evaluations.comparison.results import Answer
 from evaluations.comparison.rows import pair_cases
 from evaluations.encoding import fields_to_json
 from evaluations.estimating import ONE_STRATUM, VERDICT_WORDS, Population, describe, pk_of
-from evaluations.statistics import planning
+from evaluations.statistics import planning, sequential
 from evaluations.statistics.estimates import Estimand
 from evaluations.statistics.planning import AcceptancePlan, LabelPlan, StratumPlan
 from judges.models import Judge
@@ -49,7 +49,7 @@ class Question:
     ``half_width`` of the 95% interval; ``budget`` in reviews; ``power`` is the difference of two success rates that the
     labels show with a probability of `POWER`; ``accept`` is the success rate that they show to be exceeded, with at
     most ``error``. ``sensitivity`` and ``specificity`` replace the measured ones. ``review_usd`` is the price of a
-    review.
+    review. ``may_stop``: labelling may stop as soon as the interval has the half width.
     """
 
     half_width: float | None = None
@@ -61,6 +61,7 @@ class Question:
     sensitivity: float | None = None
     specificity: float | None = None
     review_usd: float | None = None
+    may_stop: bool = False
 
     @property
     def goal(self) -> Goal:
@@ -68,7 +69,7 @@ class Question:
 
     def as_json(self) -> dict[str, Any]:
         """Return what was stated."""
-        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) is not None}
+        return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) not in (None, False)}
 
 
 RANGES: dict[str, tuple[float, float, str]] = {  # the lower end is excluded
@@ -96,6 +97,9 @@ def require_usable(question: Question) -> None:
         )
     if question.error is not None and question.accept is None:
         problems.append(Problem("plan_error_unused", "An error belongs to the goal of an acceptance.", "error"))
+    if question.may_stop and (question.half_width is None or question.estimand is not Estimand.RUNS):
+        says = "Labelling may stop early only for a half width and the rate of these trajectories."
+        problems.append(Problem("plan_stop_unusable", says, "may_stop"))
     if (question.sensitivity is None) != (question.specificity is None):
         problems.append(
             Problem("plan_quality_incomplete", "State both the sensitivity and the specificity.", "specificity")
@@ -195,6 +199,15 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
+class StoppingPlan:
+    """Labelled trajectories of a sample that may stop early. Looking after every label has a price: ``fixed``."""
+
+    at_most: Annotated[int, "Enough, whatever the labels are."]
+    expected: Annotated[int, "On average at the expected success rate."]
+    fixed: Annotated[int, "Of a sample without early stops, with the same expected half width."]
+
+
+@dataclass(frozen=True, slots=True)
 class SamplePlanning:
     """A sample that was planned, and not drawn yet. Half widths are those of the expected 95% interval."""
 
@@ -212,6 +225,7 @@ class SamplePlanning:
     half_width_if_judge_is_worse: Annotated[float, "If the strata differ only half as much as expected."]
     half_width_if_judge_is_useless: Annotated[float, "If the strata do not differ."]
     acceptance: Annotated[AcceptancePlan | None, "Only for the goal of an acceptance."]
+    stopping: Annotated[StoppingPlan | None, "Only if labelling may stop early."]
     quality: JudgeQuality | None
     reviews: Effort
     digest: Annotated[str, "Changes if a term of the plan changes."]
@@ -239,9 +253,13 @@ def plan_sample(
     quality = find_quality(question, judge, earlier) if judge else None
     rates = expect_rates(population, quality)
     if question.accept is not None:
-        # The number of successes neededs is that of a simple random sample.
+        # The number of successes needed is that of a simple random sample.
         population, rates = _without_strata(population, rates)
     found, accepted = _solve(population, question, rates)
+    stopping = None
+    if question.may_stop and question.half_width is not None:
+        population, rates = _without_strata(population, rates)
+        stopping, found = _plan_stopping(total, rates, question.half_width, found.labels)
     terms = _build_terms(population, _freeze_goal(question, accepted), found)
     planned = SamplePlanning(
         submission=population.submission.pk,
@@ -258,6 +276,7 @@ def plan_sample(
         half_width_if_judge_is_worse=found.if_judge_is_worse,
         half_width_if_judge_is_useless=found.if_judge_is_useless,
         acceptance=accepted,
+        stopping=stopping,
         quality=quality,
         reviews=_count_reviews(population, question, found),
         digest=_digest(terms),
@@ -324,6 +343,21 @@ def _plan_acceptance(
     return planning.plan_acceptance(total, unacceptable, good, error=question.error or USUAL_ERROR)
 
 
+def _plan_stopping(total: int, rates: Mapping[str, float], width: float, fixed: int) -> tuple[StoppingPlan, LabelPlan]:
+    """Return what labelling needs if it may stop early; the judge changes only what is expected."""
+    strata = {ONE_STRATUM: total}
+    at_most = max(sequential.most_labels(total, width), planning.fewest_labels(strata))
+    expected = round(sequential.mean_labels(total, width, rates[ONE_STRATUM]))
+    found = replace(
+        planning.plan_labels(strata, rates, at_most, Estimand.RUNS),
+        expected_half_width=width,
+        people_alone_labels=at_most,
+        if_judge_is_worse=width,
+        if_judge_is_useless=width,
+    )
+    return StoppingPlan(at_most, expected, fixed), found
+
+
 def _freeze_goal(question: Question, accepted: Acceptance) -> dict[str, Any]:
     """Return what was asked; and the rule that accepts, so that nobody chooses it after the labels."""
     if accepted is None:
@@ -342,6 +376,7 @@ def _build_terms(population: Population, goal: dict[str, Any], found: LabelPlan)
         judged={tasks[pk]: verdict for pk, verdict in population.verdicts.items()} if judge else {},
         labels={each.name: each.labels for each in found.strata},
         estimand=goal["estimand"],
+        rule={"rule": ANYTIME, "half_width": goal["half_width"]} if "may_stop" in goal else FIXED,
     )
 
 

@@ -23,6 +23,7 @@ urlpatterns = [
     path("submissions/<int:pk>/success-rate", estimating.success_rate, name="success-rate"),
     path("submissions/<int:pk>/sample-plan", estimating.sample_plan, name="sample-plan"),
     path("submissions/<int:pk>/sample-plan/use", estimating.use_plan, name="use-sample-plan"),
+    path("submissions/<int:pk>/sample-plan/stop", estimating.stop_sampling, name="stop-sampling"),
     path("submissions/<int:pk>/anchors", evidence.anchors, name="anchors"),
     path("submissions/<int:pk>/report", report.report, name="printable-report"),
     path("submissions/<int:pk>/export", exporting.export, name="export"),

@@ -63,7 +63,7 @@ def _require_stoppable(submission: Submission) -> SamplePlan:
     return plan
 
 
-def describe_look(labelled: int, at_most: int, half_width: float | None, wanted: float) -> str:
+def describe_progress(labelled: int, at_most: int, half_width: float | None, wanted: float) -> str:
     """Return how narrow the interval is; without the rate, so that nobody learns verdicts."""
     now = "no half width" if half_width is None else f"half width {100 * half_width:.1f} points"
     return f"After {labelled:,} of at most {at_most:,} labelled trajectories: {now}, wanted {100 * wanted:g}."
@@ -72,5 +72,5 @@ def describe_look(labelled: int, at_most: int, half_width: float | None, wanted:
 def _require_narrow(plan: SamplePlan, labels: Sequence[int], half_width: float | None) -> None:
     wanted = plan.rule["half_width"]
     if half_width is None or half_width > wanted:
-        look = describe_look(len(labels), sum(plan.labels.values()), half_width, wanted)
-        raise Conflict(f"The interval is too wide to stop. {look}", "interval_too_wide")
+        progress = describe_progress(len(labels), sum(plan.labels.values()), half_width, wanted)
+        raise Conflict(f"The interval is too wide to stop. {progress}", "interval_too_wide")

@@ -48,7 +48,7 @@ COVERED = {
     "retry-judge-run": "retry_judge_run",
     "create-files": "create_files", "cancel-files": "cancel_files", "open-audit": "upload_bundle",
     "cancel-bundle": "cancel_bundle_upload", "draw-sample": "draw_audit_sample", "decide-audit": "decide_audit",
-    "start-upload": "start_resumable_upload", "use-sample-plan": "use_sample_plan",
+    "start-upload": "start_resumable_upload", "use-sample-plan": "use_sample_plan", "stop-sampling": "stop_sampling",
     "add-submission-webhook": "create_webhook", "add-benchmark-webhook": "create_webhook",
     "change-webhook": "change_webhook", "switch-webhook": "change_webhook", "rotate-webhook": "rotate_webhook_secret",
     "test-webhook": "test_webhook", "delete-webhook": "delete_webhook", "replay-webhook": "replay_webhook_delivery",

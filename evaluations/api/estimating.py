@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.response import Response
@@ -17,7 +18,7 @@ from evaluations import access, cases, estimating
 from evaluations.api.reports import LONGEST_JUDGE, Report, judge_named
 from evaluations.api.shapes import serializer_of
 from evaluations.comparison import list_judges
-from evaluations.estimating import Estimate
+from evaluations.estimating import Estimate, SamplingProgress
 from evaluations.sample_planning import CHANGED, Question, SamplePlanning, plan_sample
 from evaluations.statistics.estimates import Estimand
 from judges.models import Judge
@@ -25,6 +26,7 @@ from judges.models import Judge
 ESTIMANDS = [each.value for each in Estimand]
 JUDGE_HELP = "A judge's name, or name@version; without it people alone."
 
+ProgressSerializer = serializer_of(SamplingProgress, name="SamplingProgress")
 EstimateSerializer = serializer_of(Estimate, name="SuccessRateEstimate")
 SamplePlanningSerializer = serializer_of(
     SamplePlanning, {"goal": serializers.DictField(help_text="The question, by field.")}
@@ -66,6 +68,9 @@ class PlanQuestion(serializers.Serializer):
         required=False, help_text="Expected specificity of the judge. State both or neither."
     )
     review_usd = serializers.FloatField(required=False, help_text="The price of a review.")
+    may_stop = serializers.BooleanField(
+        required=False, help_text="With half_width: labelling may stop as soon as the interval is so narrow."
+    )
 
 
 class PlanUse(PlanQuestion):
@@ -95,6 +100,32 @@ class SubmissionEstimate(Report):
         population = estimating.load_population(submission, judge, found)
         stated = Estimand(chosen["estimand"]) if "estimand" in chosen else None
         return Response(estimating.estimate(population, stated).as_json())
+
+
+class SamplingStop(View):
+    """The stop of a planned sample that may stop early, for its maintainers."""
+
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Submissions"
+    operation_ids = {"GET": "get_sampling_progress", "POST": "stop_sampling"}
+    serializer_class = ProgressSerializer
+    pagination_class = None  # type: ignore[assignment]
+
+    def get(self, request: Request, pk: int) -> Response:
+        """Show how narrow the interval is, without the rate. 404 without a plan that lets labelling stop early."""
+        return Response(self._look(submission_for(request.user, pk, Role.MAINTAINER)))
+
+    @extend_schema(request=None, responses={200: ProgressSerializer})
+    def post(self, request: Request, pk: int) -> Response:
+        """Stop labelling: people complete what they have started. It cannot be undone. 409 if the rule forbids it."""
+        submission = submission_for(request.user, pk, Role.MAINTAINER)
+        estimating.stop_sampling(request.user, submission)
+        return Response(self._look(submission))
+
+    def _look(self, submission: Submission) -> dict[str, Any]:
+        if (progress := estimating.find_progress(submission)) is None:
+            raise Http404("No sample plan of this submission allows labelling to stop early.")
+        return progress.as_json()
 
 
 class PlannedSample(View):

@@ -14,12 +14,13 @@ from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 from django.test import Client
+from django.utils import timezone
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from annotation import webhooks
-from annotation.models import ApiToken, Person, Submission
+from annotation.models import ApiToken, Person, SamplePlan, Submission
 from evaluations.auditing.importing import open_bundle
 from evaluations.tests.audited import bundle
 from judges import defining, expectations
@@ -125,6 +126,10 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
     if "{expected}" in operation.path:
         known["expected"] = expectations.Kind.NETWORK_CHECKS.value
         expectations.write(None, trajectory.task, known["expected"], "checks:\n  - url: http://shop.example/\n")
+    if operation.path.endswith("/sample-plan/stop"):
+        rule, by = {"rule": "anytime", "half_width": 0.1}, Person.objects.get(username="mira")
+        terms = {"goal": {}, "judge": {}, "labels": {"all": 2}, "estimand": "runs", "rule": rule}
+        SamplePlan.objects.create(submission=frozen, planned_by=by, planned_at=timezone.now(), **terms)
     query = {"half_width": 0.1} if operation.path.endswith("/sample-plan") else {}
     if asks_for_a_judge(operation):
         scorer = action_selection.KIND.name if operation.path.endswith("/predictions") else "webjudge"

@@ -217,7 +217,8 @@ def export_claim(bundle: Bundle, history: History) -> Finding:
 def _check_human_label(bundle: Bundle) -> Violations:
     document, missing = bundle.human_label, list(bundle.submission["missing"])
     if bundle.sample_plan is not None:
-        missing.append(sample_note(len(bundle.to_label()), len(bundle.trajectories)))
+        stopped = "stopped" in bundle.sample_plan
+        missing.append(sample_note(len(bundle.to_label()), len(bundle.trajectories), stopped))
     if missing or bundle.submission["partial"]:
         if not isinstance(document, dict) or document.get("partial") is not True:
             yield "human-label.json does not say that it is partial.", LABELS
@@ -240,9 +241,10 @@ def _check_human_label(bundle: Bundle) -> Violations:
             yield f"human-label.json has another label for {show(task_id)}.", task_id
 
 
-def sample_note(labelled: int, total: int) -> Document:
+def sample_note(labelled: int, total: int, stopped: bool) -> Document:
     """Return the statement in files of verdicts that these are of a planned sample."""
-    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: the sample plan drew no others."
+    why = "labelling of the sample stopped early" if stopped else "the sample plan drew no others"
+    says = f"Estimated from the labels of {labelled:,} of {total:,} trajectories: {why}."
     return {"code": "planned_sample", "message": says, "where": ""}
 
 

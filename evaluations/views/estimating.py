@@ -13,6 +13,7 @@ from annotation import workflow
 from annotation.access import Role
 from annotation.formats.printable import counted
 from annotation.models import SamplePlan, Submission
+from annotation.records import Problem
 from annotation.views.answers import Request, act_from, page
 from annotation.workflow import Conflict, Incomplete
 from evaluations import access, cases, estimate_tables, estimating
@@ -56,6 +57,17 @@ def use_plan(request: Request, pk: int) -> HttpResponse:
     return redirect("submission", pk)
 
 
+@act_from("sample-plan")
+def stop_sampling(request: Request, pk: int) -> HttpResponse:
+    submission = people_access.submission_for(request.user, pk, Role.MAINTAINER)
+    if "confirmed" not in request.POST:
+        raise Incomplete([Problem("not_confirmed", "Confirm that you know that this cannot be undone.", "confirmed")])
+    stop = estimating.stop_sampling(request.user, submission)
+    labelled = counted(stop.labelled, "trajectory", "trajectories")
+    messages.success(request, f"Labelling stopped: people label {labelled}.")
+    return redirect("sample-plan", pk)
+
+
 def _build_form(data: Any, submission: Submission) -> tuple[PlanForm, Cases]:
     found = cases.of_population(submission)
     return PlanForm(data, list_judges(found, benchmark=submission.benchmark.slug)), found
@@ -84,6 +96,7 @@ def _render_plan(
     context["earlier"] = _tell_earlier(submission, plan)
     if plan is not None:
         context |= {"drawn": estimate_tables.drawn(plan), "goal": estimate_tables.goal(plan)}
+        context |= {"rule": estimate_tables.rule(plan), "progress": estimating.find_progress(submission)}
         return render(request, "evaluations/sample_plan.html", context, status=status)
     context["refusal"] = find_refusal(submission)
     if form.is_bound:

@@ -37,6 +37,8 @@ class Command(BaseCommand):
         if submission.frozen_at is None:
             decided = f"{found.n_labelled} of {found.n_total} trajectories are decided"
             self.stderr.write(f"Submission {submission.pk} is not frozen: {decided}.")
+            if (progress := estimating.find_progress(submission)) is not None:
+                self.stderr.write(progress.sentence)
         heading = f"Success rate: submission {submission.pk}: {submission}."
         told = found.as_json() if options["json"] else None
         reports.show(self, told, heading, estimate_tables.tables(found))

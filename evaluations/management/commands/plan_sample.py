@@ -1,5 +1,5 @@
 """plan_sample --submission ID [--judge NAME[@VERSION]] (--half-width X | --budget REVIEWS | --power DIFFERENCE |
---accept RATE [--error ALPHA]) [--estimand runs|agent] [--sensitivity S --specificity T] [--review-usd USD]
+--accept RATE [--error ALPHA]) [--may-stop] [--estimand runs|agent] [--sensitivity S --specificity T] [--review-usd USD]
 [--use --as USERNAME] [--json]"""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evaluations.management.commands.compare import find_judge
 from evaluations.sample_planning import POWER, Question
 from evaluations.statistics.estimates import Estimand
 
-STATED = ("half_width", "budget", "power", "accept", "error", "sensitivity", "specificity", "review_usd")
+STATED = ("half_width", "budget", "power", "accept", "error", "sensitivity", "specificity", "review_usd", "may_stop")
 
 
 class Command(BaseCommand):
@@ -37,6 +37,11 @@ class Command(BaseCommand):
             help=f"show this difference from another agent with probability {POWER:g}",
         )
         goal.add_argument("--accept", type=float, metavar="RATE", help="show that the success rate is above this one")
+        parser.add_argument(
+            "--may-stop",
+            action="store_true",
+            help="with --half-width: labelling may stop as soon as the interval is so narrow (see stop_sampling)",
+        )
         parser.add_argument(
             "--error",
             type=float,
