@@ -22,6 +22,7 @@ from evaluations.statistics.estimates import Case, estimate
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.planning import allocate
 from evaluations.statistics.prediction import ScoredSample, predicted_rate
+from evaluations.statistics.sequential import confidence_sequence
 from evaluations.statistics.stratified import Estimand, rates_with_ends, weighted_rate
 
 JUDGES = {0.71: (0.68, 0.99), 0.55: (0.75, 0.80), 0.29: (0.76, 0.55), 0.87: (0.92, 0.95)}  # kappa at a rate of .4
@@ -188,6 +189,22 @@ def measure_slow(cell: Cell, draws: int, seed: int) -> Iterator[Result]:
                 yield result(f"people alone, 3 runs a task, {estimand}", cell, people, people, arrays["truth"])
 
 
+def measure_sequence(cell: Cell, draws: int, seed: int) -> Iterator[Result]:
+    """Yield the share of draws whose confidence sequence holds the truth at all looks, in what all intervals share."""
+    random, found = np.random.default_rng(seed), []
+    for _ in range(draws):
+        labels = random.permutation(np.arange(cell.trajectories) < round(cell.rate * cell.trajectories)).astype(int)
+        looks = confidence_sequence(labels[: cell.labels].tolist(), cell.trajectories)
+        hits = int(labels[: cell.labels].sum())
+        found.append(
+            (labels.mean(), max(each.low or 0.0 for each in looks), min(each.high or 0.0 for each in looks), hits)
+        )
+    truth, low, high, hits = np.array(found).T
+    yield result(
+        "people alone, all looks, runs", cell, (low, high), people_ends(cell, hits.astype(int), Estimand.RUNS), truth
+    )
+
+
 def judge_of(cell: Cell, labels: Floats, random: np.random.Generator) -> Floats:
     sensitivity, specificity = JUDGES[cell.kappa]
     return (random.random(len(labels)) < np.where(labels == 1, sensitivity, 1 - specificity)).astype(float)
@@ -296,6 +313,7 @@ def main(arguments: list[str] | None = None) -> int:
     few = max(options.draws // SLOW, 1)
     results += [each for at, cell in enumerate(slow) for each in measure_levels(cell, few, at)]
     results += [each for at, cell in enumerate(slow) for each in measure_slow(cell, few, at)]
+    results += [each for at, cell in enumerate(slow) for each in measure_sequence(cell, few, at)]
     say(TITLES, WIDTHS)
     for row in summarise(results):
         say(row, WIDTHS)
