@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from annotation.formats.printable import counted
 from annotation.models import SamplePlan
@@ -10,14 +12,20 @@ from annotation.workflow import may_stop
 from evaluations import charts
 from evaluations.charts import Rates
 from evaluations.estimating import Estimate
-from evaluations.sample_planning import SamplePlanning
+from evaluations.sample_planning import POWER, SamplePlanning
 from evaluations.statistics import Measure
+from evaluations.statistics.estimates import ALL_LABELLED
 from evaluations.tables import Column, Table, tabulate, written
 
 PEOPLE, COMBINED, JUDGE_ONLY = "People alone", "People and judge", "Judge only"
 KINDS = (
     Column(PEOPLE, "rate", "From the labelled trajectories alone.", "people"),
-    Column(COMBINED, "rate", "From the labels, and the judge's verdicts on all trajectories.", "combined"),
+    Column(
+        COMBINED,
+        "rate",
+        "From the labels, and the judge's verdicts on all trajectories. Report this one if the plan has a judge.",
+        "combined",
+    ),
     Column(
         JUDGE_ONLY,
         "rate",
@@ -62,7 +70,25 @@ def basis(found: Estimate) -> str:
         known = f"All {total} labelled." if found.n_total > 1 else f"{total} labelled."
     else:
         known = f"Estimated from the labels of {found.n_labelled:,} of {found.n_total:,} trajectories."
-    return " ".join(filter(None, (f"Estimand: {found.meaning}.", known, found.reason, _bounds(found), found.decision)))
+    reason = "" if found.reason == ALL_LABELLED else found.reason  # said already
+    told = (f"Estimand: {found.meaning}.", known, _judged(found), reason, _reached(found), _bounds(found))
+    return " ".join(filter(None, (*told, found.decision)))
+
+
+def _judged(found: Estimate) -> str:
+    """Return how many trajectories the judge has a verdict on, if it is not all."""
+    number = found.judge_only.n
+    if not found.judge or not number or number == found.n_total:
+        return ""
+    return f"The judge has a verdict on {number:,} of them."
+
+
+def _reached(found: Estimate) -> str:
+    low, high = found.combined.low, found.combined.high
+    if found.planned_half_width is None or low is None or high is None:
+        return ""
+    reached, wanted = written((high - low) / 2, "size"), written(found.planned_half_width, "size")
+    return f"Half width of the interval: {reached} points. The plan aimed at {wanted}."
 
 
 def _bounds(found: Estimate) -> str:
@@ -101,8 +127,9 @@ def summary(planned: SamplePlanning) -> list[str]:
     half, worse, useless = (written(each, "size") for each in widths)
     effort, accepted = planned.reviews, planned.acceptance
     total = counted(planned.n_total, "trajectory", "trajectories")
+    told = [_list_goal(planned.goal), f"Judge: {planned.judge}." if planned.judge else ""]
     if (stopping := planned.stopping) is not None:
-        told = [
+        told += [
             f"Label at most {stopping.at_most:,} of {total}.",
             f"Estimand: {planned.meaning}, from people's labels alone.",
             f"Labelling may stop as soon as the half width of the 95% interval is {half} points.",
@@ -110,21 +137,22 @@ def summary(planned: SamplePlanning) -> list[str]:
             f"A sample of fixed size with this expected half width needs {stopping.fixed:,}.",
         ]
     else:
-        told = [
+        told += [
             f"Label {planned.labels:,} of {total}.",
             f"Estimand: {planned.meaning}.",
             f"Expected half width of the 95% interval: {half} points.",
         ]
+    told.append(f"Expected success rate: {written(planned.expected_rate, 'rate')}, {_explain_rate(planned)}.")
     if accepted is not None:
         told.append(
-            f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more. A wrong acceptance has a "
-            f"probability of {written(accepted.error, 'rate')}, one at the expected rate "
-            f"{written(accepted.power, 'rate')}."
+            f"Accept with {counted(accepted.accept_from, 'success', 'successes')} or more. The probability of that is "
+            f"{written(accepted.power, 'rate')} at the expected rate, and at most {written(accepted.error, 'rate')} at "
+            f"a rate of {written(planned.goal['accept'], 'rate')} or less."
         )
     if planned.judge and stopping is None:
         told += [
-            f"People alone would need {planned.people_alone_labels:,} labelled trajectories for the same goal.",
-            f"If the judge is much worse than expected: {worse} points with these labels; if it is useless: {useless}.",
+            _compare_with_people(planned),
+            f"If the verdicts tell much less than expected: {worse} points with these labels; if nothing: {useless}.",
             quality(planned),
         ]
     told.append(
@@ -134,7 +162,20 @@ def summary(planned: SamplePlanning) -> list[str]:
     if effort.saved_usd is not None:
         spent = "" if effort.judge_usd is None else f"; the judge has cost {written(effort.judge_usd, 'dollars')}"
         told.append(f"Saved: {written(effort.saved_usd, 'dollars')} for reviews{spent}.")
-    return told
+    return [sentence for sentence in told if sentence]
+
+
+def _explain_rate(planned: SamplePlanning) -> str:
+    if planned.quality is not None and planned.quality.informative:
+        return "from the judge's verdicts"
+    return "as stated" if "expected_rate" in planned.goal else "which needs the most labels"
+
+
+def _compare_with_people(planned: SamplePlanning) -> str:
+    alone = planned.people_alone_labels
+    if alone <= planned.labels:
+        return f"The judge saves no labels here: at the same expected rate people alone need {alone:,}."
+    return f"At the same expected rate, people alone would need {alone:,} labelled trajectories."
 
 
 def quality(planned: SamplePlanning) -> str:
@@ -153,19 +194,28 @@ def quality(planned: SamplePlanning) -> str:
 
 
 GOALS: dict[str, tuple[str, str]] = {
-    "half_width": ("half width of the 95% interval", "size"),
+    "half_width": ("half width of the 95% interval in points", "size"),
     "budget": ("reviews", "count"),
-    "power": ("difference to another agent", "size"),
+    "power": (f"show with a probability of {POWER:.0%} a difference in points of", "size"),
     "accept": ("success rate to exceed", "rate"),
-    "error": ("error", "rate"),
+    "error": ("probability of a wrong acceptance at most", "rate"),
+    "expected_rate": ("expected success rate", "rate"),
     "accept_from": ("successes needed", "count"),
     "labels": ("labels", "count"),
 }
 
 
-def goal(plan: SamplePlan) -> str:
+def describe_terms(plan: SamplePlan) -> list[str]:
+    """Return the terms of a plan that was drawn, in sentences."""
+    estimand = "the agent" if plan.estimand == SamplePlan.Estimand.AGENT else "these trajectories"
+    judge = f"Judge: {plan.judge.get('name')}." if plan.judge else "No judge: people alone."
+    rate = f"Estimand: the success rate of {estimand}."
+    return [each for each in (_list_goal(plan.goal), judge, rate, f"Seed of the draw: {plan.seed}.") if each]
+
+
+def _list_goal(asked: Mapping[str, Any]) -> str:
     """Return what the planner was asked, and the rule that accepts; "" for a goal that is not known here."""
-    stated = [(words, plan.goal.get(name), kind) for name, (words, kind) in GOALS.items()]
+    stated = [(words, asked.get(name), kind) for name, (words, kind) in GOALS.items()]
     told = [f"{words} {written(value, kind)}" for words, value, kind in stated if type(value) in (int, float)]
     return f"Goal: {', '.join(told)}." if told else ""
 

@@ -33,11 +33,11 @@ from judges.models import Judge, Judgment
 SMALLEST_STRATUM = 20  # trajectories; labels are drawn from each stratum, so small ones would cost too many
 LONGEST_LEVEL = 60  # characters of a level in the name of a stratum
 OTHER_LEVELS = "other levels"
-UNSCORED, ONE_STRATUM = "unscored", "all"
+NO_VERDICT, ONE_STRATUM = "no verdict", "all"
 UNPLANNED = "none"  # a value of ``method`` in addition to those of `statistics.estimates`
 VERDICT_WORDS = {1: "success", 0: "no success"}
 
-Verdicts = Mapping[int, int | None]  # by the trajectory's primary key: 1 success, 0 not, None unscored
+Verdicts = Mapping[int, int | None]  # by the trajectory's primary key: 1 success, 0 not, None without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +182,17 @@ def name_strata(cases: Iterable[Case], verdicts: Verdicts, by_judge: bool) -> di
 
     Levels with fewer than `SMALLEST_STRATUM` trajectories of a verdict become "other levels". If these are still fewer,
     the next smallest level joins them. If only one stratum of the verdict is left, it is named by the verdict alone.
-    Verdicts are never merged. Unscored trajectories are one stratum. Without a judge the levels alone are strata.
+    Verdicts are never merged. Trajectories without one are one stratum. Without a judge the levels alone are strata.
     """
     levels: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
         pk = pk_of(case)
         said = verdicts.get(pk)
-        verdict = "" if not by_judge else UNSCORED if said is None else VERDICT_WORDS[said]
+        verdict = "" if not by_judge else NO_VERDICT if said is None else VERDICT_WORDS[said]
         levels[verdict][case.level[:LONGEST_LEVEL] or f"level {NOT_KNOWN}"].append(pk)
     found: dict[int, str] = {}
     for verdict, own in levels.items():
-        merged = {"": [pk for pks in own.values() for pk in pks]} if verdict == UNSCORED else _merge_small(own)
+        merged = {"": [pk for pks in own.values() for pk in pks]} if verdict == NO_VERDICT else _merge_small(own)
         for level, pks in merged.items():
             found |= dict.fromkeys(pks, ", ".join(filter(None, (verdict, level))) or ONE_STRATUM)
     return found
@@ -256,6 +256,7 @@ class Estimate:
     method: Annotated[str, "How the combined estimate is made; none if there is no estimate."]
     reason: Annotated[str, "Why the combined estimate is not the one with the judge, empty if it is."]
     planned: Annotated[bool, "True if a sample plan drew the trajectories that people label."]
+    planned_half_width: Annotated[float | None, "Of the 95% interval, the goal of the plan; null without one."]
     bounds: list[float] | None
     decision: Annotated[
         str, "The decision by the acceptance rule of the plan; empty without one, and before all drawn are final."
@@ -305,6 +306,7 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
         method=found.method,
         reason=found.reason,
         planned=plan is not None,
+        planned_half_width=_read_half_width(plan) if plan else None,
         bounds=_bound(labelled, len(given)) if missing and not plan and labelled else None,
         decision=_decide(plan, labelled) if plan and not missing else "",
         levels=[_describe_level(str(level), by_level[level], missing, population) for level in levels],
@@ -337,7 +339,7 @@ def _build_cases(population: Population) -> list[tuple[estimates.Case, str]]:
         drawn = population.is_to_label(pk)
         label = int(case.final is Verdict.SUCCESS) if drawn and case.final is not None else None
         verdict, probability = population.verdicts.get(pk), item.probability if item else 1.0
-        row = estimates.Case(population.strata.get(pk, UNSCORED), verdict, label, probability, case.task_id)
+        row = estimates.Case(population.strata.get(pk, NO_VERDICT), verdict, label, probability, case.task_id)
         found.append((row, case.level or NOT_KNOWN))
     return found
 
@@ -358,6 +360,11 @@ def _explain_missing(population: Population, labelled: int) -> str:
     )
 
 
+def _read_half_width(plan: SamplePlan) -> float | None:
+    stated = plan.goal.get("half_width")
+    return float(stated) if type(stated) in (int, float) else None
+
+
 def _decide(plan: SamplePlan, labelled: Sequence[estimates.Case]) -> str:
     """Return the decision by the rule in the plan's goal, "" without one."""
     needed, successes = plan.goal.get("accept_from"), sum(case.label or 0 for case in labelled)
@@ -374,7 +381,8 @@ def explain_waiting(waiting: int, drawn: int) -> str:
 def _complete(found: estimates.Estimates, missing: str, population: Population) -> estimates.Estimates:
     """Return the estimates with reasons of this module; with the reason ``missing`` only that of the judge."""
     if population.judge is None:
-        found = replace(found, judge_only=Measure.missing(NO_JUDGE))
+        reason = _sentence(NO_JUDGE) if found.reason == estimates.NO_VERDICTS else found.reason
+        found = replace(found, judge_only=Measure.missing(NO_JUDGE), reason=reason)
     if missing or not found.n_labelled:
         why = missing or NO_LABELS
         none = Measure.missing(why, found.n_labelled)

@@ -217,6 +217,7 @@ class PlanForm(forms.Form):
     power = _number("Difference from another agent", f"Shown with a probability of {POWER:.0%}. 0.1 for 10 points.")
     accept = _number("Success rate to exceed", "0.6 to show that the rate is above 60%.")
     error = _number("Error of the acceptance", "The probability of a wrong acceptance. Empty: 0.05.")
+    expected_rate = _number("Expected success rate", "Only without a judge. Empty: 0.5, which needs the most labels.")
     may_stop = forms.BooleanField(
         label="Labelling may stop early",
         required=False,

@@ -30,6 +30,7 @@ USUAL_ERROR = 0.05
 MOST_REVIEWS = 10_000_000
 MOST_USD = 1_000_000
 FEWEST_OF_A_KIND = 10  # successes, and failures, that a measured quality needs
+IMPOSSIBLE = "plan_impossible"  # the code of a goal that no number of labels reaches
 CHANGED = "The judgments have changed since this plan was shown. Check the new plan before you use it."
 
 
@@ -48,8 +49,9 @@ class Question:
 
     ``half_width`` of the 95% interval; ``budget`` in reviews; ``power`` is the difference of two success rates that the
     labels show with a probability of `POWER`; ``accept`` is the success rate that they show to be exceeded, with at
-    most ``error``. ``sensitivity`` and ``specificity`` replace the measured ones. ``review_usd`` is the price of a
-    review. ``may_stop``: labelling may stop as soon as the interval has the half width.
+    most ``error``. ``expected_rate`` is the success rate expected without a judge. ``sensitivity`` and ``specificity``
+    replace the measured ones. ``review_usd`` is the price of a review. ``may_stop``: labelling may stop as soon as the
+    interval has the half width.
     """
 
     half_width: float | None = None
@@ -58,6 +60,7 @@ class Question:
     accept: float | None = None
     error: float | None = None
     estimand: Estimand = Estimand.RUNS
+    expected_rate: float | None = None
     sensitivity: float | None = None
     specificity: float | None = None
     review_usd: float | None = None
@@ -78,6 +81,7 @@ RANGES: dict[str, tuple[float, float, str]] = {  # the lower end is excluded
     "power": (0, 0.99, "a difference above 0 and at most 0.99, such as 0.1"),
     "accept": (0, 0.99, "a success rate above 0 and at most 0.99, such as 0.6"),
     "error": (0, 0.5, "an error above 0 and at most 0.5, such as 0.05"),
+    "expected_rate": (0, 1, "an expected success rate above 0 and at most 1, such as 0.7"),
     "sensitivity": (0, 1, "a sensitivity above 0 and at most 1, such as 0.8"),
     "specificity": (0, 1, "a specificity above 0 and at most 1, such as 0.9"),
     "review_usd": (0, MOST_USD, f"a price of a review above 0 and at most {MOST_USD:,} USD"),
@@ -160,17 +164,19 @@ def find_quality(question: Question, judge: Judge, earlier: Sequence[Submission]
     return JudgeQuality(sensitivity, specificity, "measured", successes + others)
 
 
-def expect_rates(population: Population, quality: JudgeQuality | None) -> dict[str, float]:
-    """Return the expected success rate of each stratum, from `rates_of_judge`; 1/2 without an informative judge.
+def expect_rates(population: Population, quality: JudgeQuality | None, stated: float | None = None) -> dict[str, float]:
+    """Return the expected success rate of each stratum: without an informative judge the stated one, else 1/2.
 
-    Unscored strata have the rate that is expected over all. Of n trajectories the rate is between 1 / (n + 2) and
+    With a judge of stated or measured quality that of `rates_of_judge`, else of `rates_of_unbiased_judge`. Strata
+    without a verdict have the rate that is expected over all. Of n trajectories the rate is between 1 / (n + 2) and
     (n + 1) / (n + 2), because no judge is perfect.
     """
     sizes = Counter(population.strata.values())
     if quality is None or not quality.informative or not population.scored:
-        return dict.fromkeys(sizes, 0.5)
+        return dict.fromkeys(sizes, 0.5 if stated is None else stated)
     said = Counter(verdict == 1 for verdict in population.verdicts.values() if verdict is not None)
-    rates = planning.rates_of_judge(said, quality.sensitivity, quality.specificity)
+    derive = planning.rates_of_unbiased_judge if quality.source == "assumed" else planning.rates_of_judge
+    rates = derive(said, quality.sensitivity, quality.specificity)
     overall = sum(rates[success] * number for success, number in said.items()) / said.total()
     by_name = {VERDICT_WORDS[success]: rate for success, rate in rates.items()}
     found = {}
@@ -220,10 +226,11 @@ class SamplePlanning:
     n_total: int
     labels: Annotated[int, "Trajectories that people label."]
     strata: list[StratumPlan]
+    expected_rate: Annotated[float, "Expected success rate of all trajectories; 0.5 if nothing is known of it."]
     expected_half_width: float
-    people_alone_labels: Annotated[int, "Trajectories that people would label without a judge."]
-    half_width_if_judge_is_worse: Annotated[float, "If the strata differ only half as much as expected."]
-    half_width_if_judge_is_useless: Annotated[float, "If the strata do not differ."]
+    people_alone_labels: Annotated[int, "Trajectories that people alone would label, at the same expected rate."]
+    half_width_if_judge_is_worse: Annotated[float, "If the rates of the strata are only half as far from one half."]
+    half_width_if_judge_is_useless: Annotated[float, "If they are one half."]
     acceptance: Annotated[AcceptancePlan | None, "Only for the goal of an acceptance."]
     stopping: Annotated[StoppingPlan | None, "Only if labelling may stop early."]
     quality: JudgeQuality | None
@@ -250,12 +257,17 @@ def plan_sample(
         raise Conflict(
             f"{judge} has no verdict on any of the {total:,} trajectories. Run it first, or plan without a judge."
         )
+    if judge is not None and question.expected_rate is not None:
+        says = "An expected success rate belongs to a plan without a judge. With one, it follows from the verdicts."
+        raise Incomplete([Problem("plan_rate_unused", says, "expected_rate")])
     quality = find_quality(question, judge, earlier) if judge else None
-    rates = expect_rates(population, quality)
+    rates = expect_rates(population, quality, question.expected_rate)
+    expected_rate = _expect_overall(Counter(population.strata.values()), rates)
     if question.accept is not None:
         # The number of successes needed is that of a simple random sample.
         population, rates = _without_strata(population, rates)
     found, accepted = _solve(population, question, rates)
+    found = replace(found, people_alone_labels=_count_people_alone(total, expected_rate, question, found))
     stopping = None
     if question.may_stop and question.half_width is not None:
         population, rates = _without_strata(population, rates)
@@ -271,6 +283,7 @@ def plan_sample(
         n_total=total,
         labels=found.labels,
         strata=list(found.strata),
+        expected_rate=expected_rate,
         expected_half_width=found.expected_half_width,
         people_alone_labels=found.people_alone_labels,
         half_width_if_judge_is_worse=found.if_judge_is_worse,
@@ -298,7 +311,21 @@ def _solve(population: Population, question: Question, rates: Mapping[str, float
         accepted = _plan_acceptance(len(population.cases), rates, strata, question)
         return planning.plan_labels(strata, rates, accepted.labels, estimand), accepted
     except ValueError as error:
-        raise Conflict(str(error)) from error
+        raise Conflict(str(error), IMPOSSIBLE) from error
+
+
+def _count_people_alone(total: int, rate: float, question: Question, found: LabelPlan) -> int:
+    """Return the labels that people alone need for the goal; for a budget, for the half width that it gives."""
+    if len(found.strata) == 1:
+        return found.labels
+    strata, rates = {ONE_STRATUM: total}, {ONE_STRATUM: rate}
+    try:
+        if question.power is not None:
+            return _count_for_power(strata, rates, question)
+        width = question.half_width or found.expected_half_width
+        return planning.plan_half_width(strata, rates, width, question.estimand).labels
+    except (Conflict, ValueError):
+        return total
 
 
 def _without_strata(population: Population, rates: Mapping[str, float]) -> tuple[Population, dict[str, float]]:
@@ -313,22 +340,23 @@ def _expect_overall(strata: Mapping[str, int], rates: Mapping[str, float]) -> fl
 def _count_for_power(strata: Mapping[str, int], rates: Mapping[str, float], question: Question) -> int:
     """Return the labels of `plan_power` for another agent that fails and succeeds independently of this one.
 
-    The share of the variance that the judge leaves is that of a plan which labels half of the trajectories.
+    The share of the variance that the judge leaves is that of a plan which labels half of the trajectories; all of it
+    with one stratum.
     """
     total, first = sum(strata.values()), _expect_overall(strata, rates)
     second = first - (question.power or 0) if first > (question.power or 0) else first + (question.power or 0)
     if second > 1:
-        raise Conflict(f"With an expected rate of {first:.0%} no agent differs by so much. Enter a smaller difference.")
+        says = f"With an expected rate of {first:.0%} no agent differs by so much. Enter a smaller difference."
+        raise Conflict(says, IMPOSSIBLE)
     half = max(total // 2, planning.fewest_labels(strata))
     width = planning.plan_labels(strata, rates, half, Estimand.AGENT).expected_half_width
     alone = planning.people_half_width(total, first, half, Estimand.AGENT)
-    unexplained = min(1.0, (width / alone) ** 2) if alone else 1.0
+    unexplained = min(1.0, (width / alone) ** 2) if alone and len(strata) > 1 else 1.0
     differing = max(first * (1 - second) + second * (1 - first), abs(first - second))
     found = planning.plan_power(total, first, second, differing, power=POWER, unexplained=unexplained)
     if found.labels is None:
-        raise Conflict(
-            f"All {total:,} labels show it only with a probability of {found.power:.0%}. Enter a larger difference."
-        )
+        says = f"All {total:,} labels show it only with a probability of {found.power:.0%}. Enter a larger difference."
+        raise Conflict(says, IMPOSSIBLE)
     return max(found.labels, planning.fewest_labels(strata))
 
 
@@ -337,9 +365,8 @@ def _plan_acceptance(
 ) -> AcceptancePlan:
     good, unacceptable = _expect_overall(strata, rates), question.accept or 0
     if good <= unacceptable:
-        raise Conflict(
-            f"The expected success rate is {good:.0%}: labels are not likely to show more than {unacceptable:.0%}."
-        )
+        says = f"The expected success rate is {good:.0%}: labels are not likely to show more than {unacceptable:.0%}."
+        raise Conflict(f"{says} Without a judge you can state the expected rate.", IMPOSSIBLE)
     return planning.plan_acceptance(total, unacceptable, good, error=question.error or USUAL_ERROR)
 
 

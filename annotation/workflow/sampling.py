@@ -198,13 +198,13 @@ def draw(strata: Mapping[str, str], labels: Mapping[str, int], seed: str) -> dic
 
 def require_plannable(submission: Submission) -> None:
     """Raise Conflict if the submission can have no sample plan, or none any more."""
+    if SamplePlan.objects.filter(submission=submission).exists():
+        raise Conflict(PLANNED_ALREADY, "plan_exists")
     require_unfrozen(submission)
     if submission.practice:
         raise Conflict("A practice submission takes no labels, so no sample can be planned.")
     if submission.sample_of_id is not None:
         raise Conflict("This submission is the sample of an audit, so all its trajectories are labelled.")
-    if SamplePlan.objects.filter(submission=submission).exists():
-        raise Conflict(PLANNED_ALREADY, "plan_exists")
     if Assignment.objects.filter(trajectory__submission=submission).exists():
         says = "A trajectory is already reserved or labelled. A sample must be planned before the first label."
         raise Conflict(says, "labels_exist")

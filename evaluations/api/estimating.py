@@ -60,6 +60,9 @@ class PlanQuestion(serializers.Serializer):
     error = serializers.FloatField(
         required=False, help_text="Probability of a wrong acceptance, with accept; 0.05 if omitted."
     )
+    expected_rate = serializers.FloatField(
+        required=False, help_text="Expected success rate, only without a judge; 0.5 if omitted."
+    )
     sensitivity = serializers.FloatField(
         required=False,
         help_text="Expected sensitivity of the judge; if omitted, measured on earlier submissions, else assumed.",
@@ -152,7 +155,7 @@ class PlannedSample(View):
         seen = asked.pop("digest", None)
         planned, terms = self._plan(submission, asked)
         if seen not in (None, planned.digest):
-            raise workflow.Conflict(CHANGED)
+            raise workflow.Conflict(CHANGED, "plan_changed")
         workflow.make_plan(request.user, submission, terms)
         return Response(planned.as_json(), status.HTTP_201_CREATED)
 

@@ -32,7 +32,7 @@ class LabelPlan:
     """Labels of each stratum, half the expected width of the interval, and what people alone need for that width.
 
     ``if_judge_is_worse``: half the expected width with these labels if the rates of the strata are only half as far
-    from the overall rate, and ``if_judge_is_useless``, if all strata have the overall rate.
+    from one half, and ``if_judge_is_useless``, if all are one half, for which intervals are widest.
     """
 
     labels: int
@@ -65,6 +65,19 @@ def rates_of_judge(judged: Mapping[bool, int], sensitivity: float, specificity: 
         True: min(rate * sensitivity / share, 1.0) if share else rate,
         False: min(rate * (1 - sensitivity) / (1 - share), 1.0) if share < 1 else rate,
     }
+
+
+def rates_of_unbiased_judge(judged: Mapping[bool, int], sensitivity: float, specificity: float) -> dict[bool, float]:
+    """Return the same rates if the judge's share of successes q is the true rate: q + (1 - q) J and q (1 - J).
+
+    J = sensitivity + specificity - 1. For a judge whose quality is only assumed, because a small error in it moves the
+    rate p of `rates_of_judge` far. ValueError as there.
+    """
+    total, better = sum(judged.values()), sensitivity + specificity - 1
+    if not total or better <= 0:
+        raise ValueError("There are trajectories, and sensitivity and specificity have a sum above 1.")
+    share = judged.get(True, 0) / total
+    return {True: share + (1 - share) * better, False: share * (1 - better)}
 
 
 def plan_half_width(
@@ -115,7 +128,7 @@ def plan_labels(
     """Return the plan with this number of labels."""
     total, given = sum(strata.values()), allocate(strata, expected_rates, labels)
     overall = sum(strata[name] * expected_rates[name] for name in strata) / total
-    worse = {name: (overall + expected_rates[name]) / 2 for name in strata}
+    worse = {name: (0.5 + expected_rates[name]) / 2 for name in strata}
     expected = _half_width(strata, expected_rates, given, estimand)
     return LabelPlan(
         sum(given.values()),
@@ -123,7 +136,7 @@ def plan_labels(
         expected,
         _fewest(lambda n: people_half_width(total, overall, n, estimand) <= expected, 1, total),
         _half_width(strata, worse, given, estimand),
-        _half_width(strata, dict.fromkeys(strata, overall), given, estimand),
+        _half_width(strata, dict.fromkeys(strata, 0.5), given, estimand),
     )
 
 

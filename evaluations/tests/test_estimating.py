@@ -70,7 +70,7 @@ def test_strata_are_verdict_and_level_and_unscored_ones_are_one_stratum() -> Non
         ("-", "hard"): 2,
     }
     assert sizes(levels) == {
-        "success, easy": 20, "success, hard": 30, "no success, easy": 25, "no success, hard": 21, "unscored": 3,
+        "success, easy": 20, "success, hard": 30, "no success, easy": 25, "no success, hard": 21, "no verdict": 3,
     }  # fmt: skip
 
 

@@ -96,6 +96,55 @@ def test_plan_without_a_judge_is_for_people_alone(made: Made) -> None:
     assert (found["judge"], found["quality"], len(found["strata"])) == ("", None, 1)
 
 
+GOALS = [("--half-width", 0.1), ("--power", 0.4), ("--budget", 61), ("--accept", 0.3)]
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_people_alone_need_the_labels_of_a_plan_without_a_judge(made: Made, goal: tuple[str, float]) -> None:
+    alone = planned(made[0], *goal, judge=None)
+    assert alone["people_alone_labels"] == alone["labels"]
+    judged = planned(made[0], *goal)
+    assert judged["expected_rate"] == alone["expected_rate"] == 0.5  # half is judged a success
+    if goal[0] != "--budget":  # its half width is not that of people alone
+        assert judged["people_alone_labels"] == alone["labels"]
+
+
+def test_assumed_quality_moves_no_expected_rate() -> None:
+    submission, _ = judged_submission(60)
+    run = judged.run_row(submission, judged.judge_row("lenient"))
+    for number, item in enumerate(run.items.order_by("trajectory__position")):
+        judged.judgment_row(item, int(number < 44))
+    found = planned(submission, "--half-width", 0.1, judge="lenient")
+    assert found["expected_rate"] == pytest.approx(44 / 60)
+    assert found["half_width_if_judge_is_useless"] >= found["half_width_if_judge_is_worse"] > 0.1
+    said = told("plan_sample", "--submission", submission.pk, "--judge", "lenient", "--half-width", 0.1)[0]
+    assert "Goal: half width of the 95% interval in points 10.0.\nJudge: lenient@1." in said
+    assert "Expected success rate: 73.3%, from the judge's verdicts." in said
+    alone = found["people_alone_labels"]
+    assert f"At the same expected rate, people alone would need {alone} labelled trajectories." in said
+
+
+def test_judge_that_saves_nothing_is_named(made: Made) -> None:
+    words = ("--half-width", 0.1, "--sensitivity", 0.52, "--specificity", 0.52)
+    assert (found := planned(made[0], *words))["labels"] >= found["people_alone_labels"]
+    said = told("plan_sample", "--submission", made[0].pk, "--judge", JUDGE, *words)[0]
+    assert (
+        f"The judge saves no labels here: at the same expected rate people alone need {found['people_alone_labels']}"
+        in said
+    )
+
+
+def test_expected_rate_is_for_people_alone(made: Made) -> None:
+    words = ("--submission", made[0].pk, "--accept", 0.6)
+    assert "state the expected rate" in refused("plan_sample", *words)[1]
+    found = planned(made[0], "--accept", 0.6, "--expected-rate", 0.9, judge=None)
+    assert (found["expected_rate"], found["acceptance"]["power"] >= 0.9) == (0.9, True)
+    assert (
+        "belongs to a plan without a judge"
+        in refused("plan_sample", *words, "--judge", JUDGE, "--expected-rate", 0.9)[1]
+    )
+
+
 def test_used_plan_is_drawn_with_the_terms_that_were_shown(made: Made) -> None:
     submission, _ = made
     shown = planned(submission, "--half-width", 0.1)

@@ -263,7 +263,7 @@ def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says:
     needed, labels = plan.goal["accept_from"], plan.goal["labels"]
     # Of 40, 8 are the most successes that are not to be accepted.
     assert hypergeom(40, 8, labels).sf(needed - 1) <= 0.05 < hypergeom(40, 8, labels).sf(needed - 2)
-    rule = f"error 5.0%, successes needed {needed}, labels {labels}."
+    rule = f"probability of a wrong acceptance at most 5.0%, successes needed {needed}, labels {labels}."
     assert f"Goal: success rate to exceed 20.0%, {rule}" in text(client.get(planner(submission)))
     tasks = plan.items.filter(position__isnull=False).values_list("trajectory__task__external_id", flat=True)
     finish(people, submission, dict.fromkeys(tasks, [verdict] * 3), adjudicated=verdict)
@@ -292,7 +292,7 @@ def test_api_answers_have_every_key_of_the_schema(reviewed: Made) -> None:
     path = f"/submissions/{submission.pk}/sample-plan"
     told = api_get(people["mira"], path, judge=JUDGE, half_width="0.2").json()
     assert undescribed(told, SamplePlanningSerializer()) == set()
-    assert told["refusal"].startswith("The submission is frozen.")
+    assert told["refusal"] == "This submission already has a sample plan. A plan never changes."
 
 
 def test_api_uses_a_plan_once(made: Made) -> None:

@@ -23,6 +23,7 @@ from evaluations.statistics.planning import (
     plan_labels,
     plan_power,
     rates_of_judge,
+    rates_of_unbiased_judge,
 )
 from evaluations.statistics.stratified import Estimand
 
@@ -53,10 +54,19 @@ def test_people_alone_need_more_labels_for_the_same_width(estimand: Estimand) ->
 def test_a_worse_judge_gives_a_wider_interval_with_the_same_labels() -> None:
     plan = plan_half_width(STRATA, RATES, 0.08)
     assert plan.expected_half_width < plan.if_judge_is_worse < plan.if_judge_is_useless
-    # A useless judge's labels are worth about as much as a simple draw of as many.
-    assert plan.if_judge_is_useless == pytest.approx(
-        people_half_width(300, 0.3987, plan.labels, Estimand.RUNS), rel=0.1
-    )
+    # A useless judge's labels are worth about as much as a simple draw of as many, at the least favourable rate.
+    assert plan.if_judge_is_useless == pytest.approx(people_half_width(300, 0.5, plan.labels, Estimand.RUNS), rel=0.1)
+
+
+def test_unbiased_judge_moves_no_overall_rate() -> None:
+    # 44 of 60 judged a success: `rates_of_judge` would expect (0.733 + 0.8 - 1) / 0.55 = 97% of all.
+    found = rates_of_unbiased_judge({True: 44, False: 16}, 0.75, 0.8)
+    assert (44 * found[True] + 16 * found[False]) / 60 == pytest.approx(44 / 60)
+    assert found[True] - found[False] == pytest.approx(0.55)
+    # A judge with as many wrong successes as wrong failures: 40 of 50 right among each, J = 0.8 + 0.8 - 1.
+    assert rates_of_unbiased_judge({True: 50, False: 50}, 0.8, 0.8) == pytest.approx({True: 0.8, False: 0.2})
+    with pytest.raises(ValueError, match="sum above 1"):
+        rates_of_unbiased_judge({True: 1}, 0.5, 0.5)
 
 
 @pytest.mark.slow

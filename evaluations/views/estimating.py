@@ -95,7 +95,7 @@ def _render_plan(
     context: dict[str, Any] = {"submission": submission, "form": form, "plan": plan}
     context["earlier"] = _tell_earlier(submission, plan)
     if plan is not None:
-        context |= {"drawn": estimate_tables.drawn(plan), "goal": estimate_tables.goal(plan)}
+        context |= {"drawn": estimate_tables.drawn(plan), "terms": estimate_tables.describe_terms(plan)}
         context |= {"rule": estimate_tables.rule(plan), "progress": estimating.find_progress(submission)}
         return render(request, "evaluations/sample_plan.html", context, status=status)
     context["refusal"] = find_refusal(submission)

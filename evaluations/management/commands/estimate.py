@@ -7,10 +7,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from annotation.management.reports import find_submission
-from evaluations import estimate_tables, estimating
+from evaluations import cases, estimate_tables, estimating
+from evaluations.comparison import list_judges
 from evaluations.management import reports
 from evaluations.management.commands.compare import find_judge
 from evaluations.statistics.estimates import Estimand
+from judges.models import Judge
 
 
 class Command(BaseCommand):
@@ -18,7 +20,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--submission", type=int, required=True, metavar="ID", help="frozen or not")
-        parser.add_argument("--judge", metavar="NAME[@VERSION]", help="the newest version, or that one")
+        parser.add_argument(
+            "--judge",
+            metavar="NAME[@VERSION]",
+            help="the newest version, or that one (default: that of the sample plan)",
+        )
         parser.add_argument(
             "--estimand",
             type=Estimand,
@@ -30,8 +36,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission = find_submission(options["submission"])
-        judge = find_judge(options["judge"], submission.benchmark) if options["judge"] is not None else None
-        population = estimating.load_population(submission, judge)
+        found_cases = cases.of_population(submission)
+        if options["judge"] is not None:
+            judge: Judge | None = find_judge(options["judge"], submission.benchmark)
+        else:
+            judges = list_judges(found_cases, benchmark=submission.benchmark.slug)
+            judge = estimating.judge_of_plan(submission, judges)
+        population = estimating.load_population(submission, judge, found_cases)
         with reports.refusals():
             found = estimating.estimate(population, options["estimand"])
         if submission.frozen_at is None:

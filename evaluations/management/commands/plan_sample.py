@@ -1,6 +1,6 @@
 """plan_sample --submission ID [--judge NAME[@VERSION]] (--half-width X | --budget REVIEWS | --power DIFFERENCE |
---accept RATE [--error ALPHA]) [--may-stop] [--estimand runs|agent] [--sensitivity S --specificity T] [--review-usd USD]
-[--use --as USERNAME] [--json]"""
+--accept RATE [--error ALPHA]) [--may-stop] [--estimand runs|agent] [--expected-rate RATE]
+[--sensitivity S --specificity T] [--review-usd USD] [--use --as USERNAME] [--json]"""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ from evaluations.management.commands.compare import find_judge
 from evaluations.sample_planning import POWER, Question
 from evaluations.statistics.estimates import Estimand
 
-STATED = ("half_width", "budget", "power", "accept", "error", "sensitivity", "specificity", "review_usd", "may_stop")
+STATED = (
+    "half_width",
+    "budget",
+    "power",
+    "accept",
+    "error",
+    "expected_rate",
+    "sensitivity",
+    "specificity",
+    "review_usd",
+)
 
 
 class Command(BaseCommand):
@@ -56,6 +66,12 @@ class Command(BaseCommand):
             metavar="runs|agent",
             help="the rate of these trajectories (default), or that of the agent",
         )
+        parser.add_argument(
+            "--expected-rate",
+            type=float,
+            metavar="RATE",
+            help="the success rate that you expect, without a judge (default: 0.5, which needs the most labels)",
+        )
         for name in ("sensitivity", "specificity"):
             parser.add_argument(
                 f"--{name}",
@@ -65,7 +81,9 @@ class Command(BaseCommand):
             )
         parser.add_argument("--review-usd", type=float, metavar="USD", help="the price of a review")
         parser.add_argument("--use", action="store_true", help="draw the sample; this cannot be changed")
-        parser.add_argument("--as", dest="person", metavar="USERNAME", help="the maintainer who uses the plan")
+        parser.add_argument(
+            "--as", dest="person", metavar="USERNAME", help="the maintainer who uses the plan; needed with --use"
+        )
         parser.add_argument("--json", action="store_true", help="JSON instead of tables")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -73,7 +91,7 @@ class Command(BaseCommand):
             raise CommandError("--use and --as USERNAME belong together.", returncode=2)
         submission = find_submission(options["submission"])
         judge = find_judge(options["judge"], submission.benchmark) if options["judge"] is not None else None
-        question = Question(estimand=options["estimand"], **{name: options[name] for name in STATED})
+        question = Question(estimand=options["estimand"], **{name: options[name] for name in (*STATED, "may_stop")})
         earlier = list(cases.earlier_submissions(submission))
         with reports.refusals():
             population = estimating.load_population(submission, judge)
