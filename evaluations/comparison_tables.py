@@ -25,11 +25,12 @@ from evaluations.tables import NOTHING, Column, Table, Value, tabulate
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "not a success"}
 OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)"
 OVER_TASKS = (
-    "Intervals of several agents together are drawn by task, because a task that is hard for one agent is "
-    "hard for others."
+    "Intervals of several agents together are drawn by task, because a task that is hard for one is hard for others."
 )
 IS_NO_SUCCESS = "“Not executable” counts as not a success here."
 
+SHOWN = [name for name in JUDGE_MEASURES if name != "positive_agreement"]  # it is F1
+FEW = ("agreement", "success_rate_gap", "false_positive_rate", "kappa")
 AGREEMENT = JUDGE_MEASURES["agreement"].column
 RULE = Column(
     "Label 2",
@@ -87,13 +88,13 @@ def under(table: Table, rule: Label2) -> Table:
     return replace(table, columns=[*table.columns[:at], *table.columns[at + 1 :]], rows=rows)
 
 
-def _measures(rules: Rules, within: str = "measures") -> list[Column]:
-    return under_rules([replace(each.column, of=f"{within}.{name}") for name, each in JUDGE_MEASURES.items()], rules)
+def _measures(rules: Rules, within: str = "measures", names: Sequence[str] = SHOWN) -> list[Column]:
+    return under_rules([replace(JUDGE_MEASURES[name].column, of=f"{within}.{name}") for name in names], rules)
 
 
-def _columns(first: str, rules: Rules) -> list[Column]:
+def _columns(first: str, rules: Rules, names: Sequence[str] = SHOWN) -> list[Column]:
     """Return the columns for `Row`."""
-    return [Column(first, of="name"), RULE, *_measures(rules), *COUNTS]
+    return [Column(first, of="name"), RULE, *_measures(rules, names=names), *COUNTS]
 
 
 # --- one judge -------------------------------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ def ceiling_left_out(rows: Sequence[Row], rules: Rules = Rules.DEFAULT) -> Table
         "alone was right counts as wrong, so these figures tend to be too low."
     )
     title = "The human ceiling, own label left out"
-    return tabulate("ceiling-left-out", title, _columns("Annotator", rules), rows, note)
+    return tabulate("ceiling-left-out", title, _columns("Annotator", rules, FEW), rows, note)
 
 
 def agent_pairs(found: Sequence[AgentPair]) -> Table:

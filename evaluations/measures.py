@@ -143,7 +143,7 @@ JUDGE_MEASURES = _by_name(
     _of_judge(
         "recall", "Recall", "Share of people's successes that are successes by the judge (sensitivity).", printed=True
     ),
-    _of_judge("f1", "F1", "Harmonic mean of precision and recall."),
+    _of_judge("f1", "F1", "Harmonic mean of precision and recall. It is the specific agreement on success."),
     _of_judge(
         "positive_agreement",
         "Positive agreement",
