@@ -17,7 +17,8 @@ from evaluations.tests.forging import Forged, Line, failures
 from evaluations.tests.planned_review import planned_review
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.estimates import collect, explain_waiting, recompute_estimate
-from evaluations.verifier.sampling import draw_again, plan_facts
+from evaluations.verifier.findings import Result
+from evaluations.verifier.sampling import draw_again, plan_facts, sample_findings
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -54,6 +55,23 @@ def covered(forged: Forged) -> bytes:
 
 def only_signed(forged: Forged) -> bytes:
     return forged.covered()
+
+
+def test_verdicts_of_the_plan_are_those_of_the_judgments(honest: bytes) -> None:
+    bundle = Forged(honest).bundle()
+    assert bundle.sample_plan is not None
+    before, judge = bundle.sample_plan["planned_at"], {"fingerprint": bundle.sample_plan["judge"]["fingerprint"]}
+    given = [item for item in bundle.sample_items or () if item["judged"] is not None]
+    lines = [judge | {"task_id": item["task_id"], "verdict": item["judged"], "judged_at": before} for item in given]
+    bundle.judgments = lines
+    assert sample_findings(bundle)[0].result is Result.PASS
+    for forged in ({"verdict": 1 - lines[0]["verdict"]}, {"judged_at": "2999-01-01T00:00:00.000000+00:00"}):
+        bundle.judgments = [lines[0] | forged, *lines[1:]]
+        found = sample_findings(bundle)[0]
+        assert (found.result, found.places) == (Result.FAIL, (lines[0]["task_id"],))
+    # Labels 2 of a judge are no success, as 0 is in the plan.
+    bundle.judgments = [line | {"verdict": 2} if line["verdict"] == 0 else line for line in lines]
+    assert sample_findings(bundle)[0].result is Result.PASS
 
 
 FORGERIES: dict[str, tuple[Callable[[Forged], None], str, Callable[[Forged], bytes]]] = {}

@@ -14,7 +14,7 @@ from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.replay import PLANNED, STOPPED, History, Moment, replay_events
 from evaluations.verifier.rules import ANYTIME, ESTIMANDS, FIXED, LEAST_OF_STRATUM, RUNS, SLOT_LEFT, SUCCESS
-from evaluations.verifier.values import get_integer, get_text, show
+from evaluations.verifier.values import get_integer, get_text, seconds_between, show
 
 PLAN, ITEMS = "sample-plan.json", "sample-items.jsonl"
 TERMS = ("goal", "judge", "labels", "estimand", "rule")
@@ -43,6 +43,7 @@ def sample_findings(bundle: Bundle) -> list[Finding]:
         *_events(bundle, history),
         *_terms(bundle),
         *_population(bundle),
+        *_verdicts_of_judge(bundle),
         *_numbers(bundle),
         *_draw(bundle),
         *_stop(bundle, history),
@@ -133,6 +134,20 @@ def _population(bundle: Bundle) -> Violations:
         yield f"The plan has an item for {show(task_id)}, which has no trajectory.", task_id
     if named != sorted(set(named)):
         yield "The items of the plan are not sorted by task, or have one twice.", ITEMS
+
+
+def _verdicts_of_judge(bundle: Bundle) -> Violations:
+    """Check that each verdict in the plan is one that the judge gave before it, if the bundle has its judgments."""
+    plan: Document = bundle.sample_plan or {}
+    said: dict[str, set[bool]] = {}
+    for line in bundle.judgments or ():
+        later = (seconds_between(plan["planned_at"], line["judged_at"]) or 0) > 0
+        if line["fingerprint"] == plan["judge"].get("fingerprint") and line["verdict"] is not None and not later:
+            said.setdefault(line["task_id"], set()).add(line["verdict"] == SUCCESS)
+    for item in bundle.sample_items or () if said else ():
+        if item["judged"] is not None and (item["judged"] == SUCCESS) not in said.get(item["task_id"], ()):
+            says = f"The verdict {item['judged']} on {show(item['task_id'])} is in the plan"
+            yield f"{says}, but not among the judge's judgments before it.", item["task_id"]
 
 
 def _numbers(bundle: Bundle) -> Violations:
