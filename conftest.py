@@ -197,9 +197,24 @@ def _django_db_helper(stacked_rows: None, _django_db_helper: None) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def roll_back_shared_rows(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
+    _roll_back_shared_rows(request)
+
+
+def _roll_back_shared_rows(request: pytest.FixtureRequest) -> None:
     if shared_rows.STACK.layers:
         with request.getfixturevalue("django_db_blocker").unblock():
             shared_rows.STACK.require([])
+
+
+@pytest.fixture(scope="session")
+def shared_rows_ended(request: pytest.FixtureRequest) -> None:
+    _roll_back_shared_rows(request)
+
+
+@pytest.fixture(scope="session")
+def playwright(shared_rows_ended: None, playwright: Any) -> Any:
+    """That of pytest-playwright, whose event loop hides the open transaction of shared rows from Django."""
+    return playwright
 
 
 @pytest.fixture(autouse=True, scope="session")
