@@ -43,7 +43,8 @@ def success(standings: Iterable[Standing]) -> Table:
     return tabulate("success", "Success rate", columns, rates, "Intervals are 95%, by Wilson's formula.")
 
 
-def verdicts(cases: Sequence[Case]) -> Table:
+def verdicts(cases: Sequence[Case], *, shares: bool = True) -> Table:
+    """Return the counts of final verdicts; ``shares`` is false for a planned sample, whose plain rates are biased."""
     finals = [case.final for case in cases]
     decided = [final for final in finals if final is not None]
     columns = (Column("Final verdict"), Column("Trajectories", "count"), Column("Share", "rate"))
@@ -53,7 +54,8 @@ def verdicts(cases: Sequence[Case]) -> Table:
     ]
     if len(decided) < len(finals):
         rows.append(["none yet", len(finals) - len(decided), None])
-    return Table("verdicts", "Final verdicts", columns, rows)
+    kept = len(columns) if shares else 2
+    return Table("verdicts", "Final verdicts", columns[:kept], [row[:kept] for row in rows])
 
 
 def failure_types(cases: Sequence[Case]) -> Table:

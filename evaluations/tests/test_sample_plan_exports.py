@@ -257,3 +257,19 @@ def test_audit_of_a_bundle_has_the_plan_and_draws_from_the_labelled(planned: Sub
     assert SamplePlan.objects.get(submission=audit.submission).seed == SamplePlan.objects.get(submission=planned).seed
     sample = actions.draw(audit, audited.auditor(), 5)
     assert not left_out & set(sample.trajectories.values_list("task__external_id", flat=True))
+
+
+def test_report_page_states_the_estimate_and_not_the_plain_rate(planned: Submission, client: Client) -> None:
+    client.force_login(testing.cast(planned)["mira"])
+    response = client.get(reverse("printable-report", args=[planned.pk]))
+    page = " ".join(response.content.decode().split())
+    assert "Estimated from the labels of 5 of 10 trajectories." in page
+    assert "5 of 10, drawn by a sample plan" in page
+    assert page.count(cases.UNWEIGHTED) == 4
+    assert "over all trajectories" not in page
+    assert "Success rate over all" not in page
+    tables = response.context["tables"]
+    assert "success" not in tables
+    assert tables["success_rate"].rows[0][0].value == estimate(load_population(planned, None)).people.value
+    assert sum(count for _, count in tables["verdicts"].rows) == 5  # no column of shares
+    assert client.get(reverse("printable-report", args=[planned.pk]), {"paper": "1"}).status_code == 200

@@ -9,13 +9,25 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from annotation.models import Submission
+from annotation.models import SamplePlan, Submission
+from annotation.models.states import State
 from annotation.views.answers import Request, page
-from evaluations import access, agreement_tables, charts, comparison, comparison_tables, report_tables
+from evaluations import (
+    access,
+    agreement_tables,
+    cases,
+    charts,
+    comparison,
+    comparison_tables,
+    estimate_tables,
+    estimating,
+    report_tables,
+)
 from evaluations.agreement import Agreement, agreement
 from evaluations.cases import Case, Rules
 from evaluations.charts import Rates
 from evaluations.comparison.judges import compare_judges
+from evaluations.estimating import Estimate
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics import Measure
 from evaluations.tables import Table
@@ -30,12 +42,14 @@ def report(request: Request, pk: int) -> HttpResponse:
     submission = access.reported_for(request.user, pk)
     if submission.frozen_at is None:
         return render(request, "evaluations/report.html", require_unfrozen(submission))
-    every = access.submission_cases(submission)
+    population = access.submission_population(submission)
+    every = [case for case in population if case.state is not State.NOT_DRAWN]
     found = agreement(every, str(submission))
-    tables = [*_tables(submission, every), *agreement_tables.tables(found)]
+    estimate = _estimate(submission, population)
+    tables = [*_tables(submission, every, estimate), *agreement_tables.tables(found)]
     if wanted := request.GET.get("csv"):
         return csv_file(tables, wanted, submission.benchmark.slug, str(submission), "report")
-    shown = _build_context(found, tables)
+    shown = _build_context(found, tables, estimate)
     if "paper" in request.GET:
         drawn = [shown["success"], shown["failure_types"], shown["outcomes"]]
         about = submission.benchmark.slug, str(submission), "report"
@@ -43,6 +57,8 @@ def report(request: Request, pk: int) -> HttpResponse:
     context = {
         "submission": submission,
         "trajectories": len(every),
+        "unweighted": cases.describe_figures(submission),
+        "estimate": estimate,
         "provenance": report_tables.Provenance.of(submission),
         "generated_at": timezone.now(),
         "coefficients": [RAW_AGREEMENT, *COEFFICIENTS.values()],
@@ -51,13 +67,22 @@ def report(request: Request, pk: int) -> HttpResponse:
     return render(request, "evaluations/report.html", context | shown)
 
 
-def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
+def _estimate(submission: Submission, population: Sequence[Case]) -> Estimate | None:
+    """Return the estimate of a planned sample as on its own page; a plain rate of the sample would be biased."""
+    if not SamplePlan.objects.filter(submission=submission).exists():
+        return None
+    judges = comparison.list_judges(population, benchmark=submission.benchmark.slug)
+    judge = estimating.judge_of_plan(submission, judges) or next(iter(judges), None)
+    return estimating.estimate(estimating.load_population(submission, judge, population))
+
+
+def _tables(submission: Submission, every: Sequence[Case], estimate: Estimate | None) -> list[Table]:
     scope, slug = str(submission), submission.benchmark.slug
     asked = comparison.list_judges(every, benchmark=slug)
     judges = compare_judges(asked, every, scope, benchmark=slug)
     return [
-        report_tables.success(judges.agents),
-        report_tables.verdicts(every),
+        *(estimate_tables.tables(estimate) if estimate else [report_tables.success(judges.agents)]),
+        report_tables.verdicts(every, shares=estimate is None),
         report_tables.failure_types(every),
         report_tables.people(submission),
         report_tables.times(every),
@@ -68,12 +93,12 @@ def _tables(submission: Submission, every: Sequence[Case]) -> list[Table]:
     ]
 
 
-def _build_context(found: Agreement, tables: Sequence[Table]) -> dict[str, Any]:
+def _build_context(found: Agreement, tables: Sequence[Table], estimate: Estimate | None) -> dict[str, Any]:
     by_name = {table.name.replace("-", "_"): table for table in tables}
     by_name["by_website"] = report_tables.largest(by_name["by_website"], MOST_WEBSITES)
     return figures_of(found, by_name) | {
         "tables": by_name,
-        "success": _success(by_name["success"]),
+        "success": estimate_tables.chart(estimate) if estimate else _success(by_name["success"]),
         "failure_types": _failure_types(by_name["failure_types"]),
         "outcomes": chart_outcomes(found),
     }
