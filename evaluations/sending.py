@@ -24,7 +24,7 @@ from django.db.models import QuerySet
 from annotation import arrivals, clock, ingest, redactions, screenshots, store_checks
 from annotation.formats import scratch
 from annotation.ingest import ImportStopped
-from annotation.models import Person, Submission
+from annotation.models import Person, SamplePlan, Submission
 from annotation.models.events import digest, instant
 from annotation.records import Problem
 from annotation.workflow import Conflict
@@ -65,8 +65,13 @@ def find_missing(submission: Submission, *, converted: bool) -> list[Problem]:
     """
     unconvertible = [] if converted else exports_v2.summarise(submission)[0].first
     damaged = store_checks.find_known_damage(submission)
-    never = exports.describe_sample(submission)  # a leaderboard ranks by the verdicts on all tasks
-    return [*never, *exports.missing_for_export(submission), *unconvertible, *damaged]
+    return [*find_never(submission), *exports.missing_for_export(submission), *unconvertible, *damaged]
+
+
+def find_never(submission: Submission) -> list[Problem]:
+    """Return why the files can never be sent: a leaderboard ranks by the verdicts on all tasks. Nothing cures it."""
+    planned = SamplePlan.objects.filter(submission=submission).exists()
+    return [Problem("planned_sample", SamplePlan.NOT_SENT)] if planned else []
 
 
 def request(

@@ -26,6 +26,10 @@ class SamplePlan(models.Model):
         RUNS = "runs"
         AGENT = "agent"
 
+    NOT_SENT = (
+        "A planned sample cannot be sent: the published format has no label for trajectories that were not drawn."
+    )
+
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="sample_plan")
     goal = models.JSONField()
     judge = models.JSONField()

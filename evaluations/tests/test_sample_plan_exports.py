@@ -273,3 +273,23 @@ def test_report_page_states_the_estimate_and_not_the_plain_rate(planned: Submiss
     assert tables["success_rate"].rows[0][0].value == estimate(load_population(planned, None)).people.value
     assert sum(count for _, count in tables["verdicts"].rows) == 5  # no column of shares
     assert client.get(reverse("printable-report", args=[planned.pk]), {"paper": "1"}).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["send", "submission", "export", "printable-report"])
+def test_pages_say_that_a_sample_is_not_sent_and_call_nothing_missing(
+    name: str, planned: Submission, client: Client
+) -> None:
+    client.force_login(testing.cast(planned)["mira"])
+    page = " ".join(client.get(reverse(name, args=[planned.pk])).content.decode().split())
+    assert SamplePlan.NOT_SENT in page
+    assert "Something is missing" not in page
+    assert "Missing for" not in page
+    assert "Create the files" not in page
+    assert "Create the three files" not in page
+
+
+def test_check_submission_says_that_a_sample_is_not_sent(
+    planned: Submission, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("check_submission", planned.pk)
+    assert SamplePlan.NOT_SENT in capsys.readouterr().out

@@ -85,9 +85,11 @@ def _build_context(submission: Submission) -> dict[str, Any]:
     names = failed is not None and any(problem["code"] == "name_in_text" for problem in failed.problems)
     # Not while the page polls: it looks at every trajectory.
     missing = [] if running or submission.practice else sending.find_missing(submission, converted=current)
+    never = sending.find_never(submission)
     return {
         "submission": submission,
-        "missing": Missing(missing),
+        "never": never,
+        "missing": Missing([problem for problem in missing if problem not in never]),
         "running": running,
         "part": min(running.done // sending.STEPS + 1, len(sending.PARTS)) if running else None,
         "failed": failed,

@@ -10,7 +10,7 @@ from annotation import store_checks
 from annotation.formats.printable import counted
 from annotation.management.reports import find_submission
 from annotation.task_versions import find_outdated_tasks
-from evaluations import exports_v2
+from evaluations import exports_v2, sending
 from evaluations.exports import missing_for_export
 from evaluations.management.reports import refusals, show_problems
 
@@ -42,4 +42,5 @@ class Command(BaseCommand):
             wrongs.append(f"{used} damaged or missing.")
         if wrongs:
             raise CommandError(f"Submission {submission.pk} ({submission}): {' '.join(wrongs)}")
-        self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing.")
+        never = " ".join(problem.message for problem in sending.find_never(submission))
+        self.stdout.write(f"Submission {submission.pk} ({submission}): nothing is missing. {never}".rstrip())
