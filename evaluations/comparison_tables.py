@@ -445,7 +445,8 @@ def judges(found: Sequence[Judging], people: Sequence[Row] = ()) -> Table:
 TAU = Column(
     "Tau",
     "coefficient",
-    "Kendall's tau-b of the agents' success rates by people and by the judge, both on the cases that it has scored.",
+    "Kendall's tau-b of the agents' success rates by people and by the judge, both on the cases that it has scored. "
+    "It has no interval if almost all resamples give the same.",
     "tau",
 )
 

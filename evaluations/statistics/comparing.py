@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import comb, erfc, lgamma, log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from evaluations.statistics.coefficients import NO_CASES
-from evaluations.statistics.intervals import FEWER_RESAMPLES, Z, by_cluster, repeated
+from evaluations.statistics.intervals import FEWER_RESAMPLES, ROUNDING, Z, by_cluster, repeated
 from evaluations.statistics.measure import Measure
 from evaluations.statistics.tally import Floats
 
@@ -170,7 +170,7 @@ def ranking_by_task(first: ArrayLike, second: ArrayLike, cases: ArrayLike) -> Me
 
     ``first``, ``second`` and ``cases`` (t, n): successes of each item by either ranking, and number of cases, on each
     of t tasks. Tasks are drawn, each with all of its cases. Items without any case are left out; a resample in which an
-    item has no case is undefined.
+    item has no case is undefined. No interval of zero width is given: of two items, tau is only 1 or -1.
     """
     hits, others, of = (np.asarray(each, np.int64) for each in (first, second, cases))
     present = of.any(axis=0)
@@ -183,7 +183,10 @@ def ranking_by_task(first: ArrayLike, second: ArrayLike, cases: ArrayLike) -> Me
         with np.errstate(invalid="ignore", divide="ignore"):
             return _taus(by_first / sizes, by_second / sizes)
 
-    return by_cluster(found, np.concatenate([hits, others, of], axis=1), values)
+    found = by_cluster(found, np.concatenate([hits, others, of], axis=1), values)
+    if found.low is not None and found.high is not None and found.high - found.low < ROUNDING:
+        return replace(found, low=None, high=None)
+    return found
 
 
 def _taus(x: Floats, y: Floats) -> Floats:

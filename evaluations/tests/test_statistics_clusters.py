@@ -24,6 +24,7 @@ from evaluations.statistics import (
     kappa_with_interval,
     krippendorff_alpha,
     paired_difference,
+    ranking_by_task,
     raw_agreement,
     wilson,
     with_interval,
@@ -317,3 +318,10 @@ def test_no_nan_ever_leaves_a_coefficient_by_task(items):
 def is_clean(measure: Measure) -> bool:
     numbers = [number for number in (measure.value, measure.low, measure.high) if number is not None]
     return all(map(isfinite, numbers)) and (measure.low is None) == (measure.high is None)
+
+
+def test_ranking_of_two_items_has_no_interval_of_zero_width():
+    # The first item is better on all 41 tasks, and by the other ranking on 28: few resamples give -1, and 97.5% give 1.
+    found = ranking_by_task([[1, 0]] * 41, [[1, 0]] * 28 + [[0, 1]] * 13, [[1, 1]] * 41)
+    assert (found.value, found.n) == (1.0, 2)
+    assert (found.low, found.high) == (None, None)
