@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.http import Http404
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -15,7 +16,14 @@ from annotation.api_tokens import Scope
 from annotation.models import Benchmark, Submission
 from annotation.workflow import Conflict
 from evaluations import access, agreement, comparison
-from evaluations.api.shapes import AgentsSerializer, AgreementSerializer, ComparisonSerializer, JudgesSerializer
+from evaluations.api.shapes import (
+    AgentsSerializer,
+    AgreementSerializer,
+    BenchmarkAgreementSerializer,
+    BenchmarkComparisonSerializer,
+    ComparisonSerializer,
+    JudgesSerializer,
+)
 from evaluations.cases import Case, Rules
 from evaluations.comparison.judges import People, compare_judges, with_ceiling
 from evaluations.encoding import to_json
@@ -173,20 +181,35 @@ class OfBenchmark(Report):
         benchmark, cases = self.cases(slug, asked.rules)
         return benchmark, cases, asked
 
+    def answer(self, benchmark: Benchmark, found: dict[str, Any]) -> Response:
+        """Return the figures, and the submissions that they leave out."""
+        alone = self.chosen().get("imported", False)
+        planned = [] if alone else access.find_left_out(self.request.user, benchmark)
+        rows = [
+            {
+                "submission": each.pk,
+                "agent": each.agent.name,
+                "reason": access.PLANNED,
+                "estimate": reverse("api-estimate", args=[each.pk]),
+            }
+            for each in planned
+        ]
+        return Response(found | {"left_out": rows})
+
 
 class BenchmarkAgreement(OfBenchmark):
     """Agreement of people over the submissions of a benchmark and over imported labels."""
 
     tag = "Results"
     operation_ids = {"GET": "get_benchmark_agreement"}
-    serializer_class = AgreementSerializer
+    serializer_class = BenchmarkAgreementSerializer
     filters = BenchmarkFilters
 
     def get(self, request: Request, slug: str) -> Response:
         """Return the agreement over the frozen submissions that the caller maintains, and imported labels."""
         benchmark, cases, asked = self.of_benchmark()
         found = agreement.agreement(asked.applied(cases), asked.scope(benchmark.name), asked.rules)
-        return Response(found.as_json())
+        return self.answer(benchmark, found.as_json())
 
 
 class BenchmarkComparison(OfBenchmark):
@@ -194,7 +217,7 @@ class BenchmarkComparison(OfBenchmark):
 
     tag = "Results"
     operation_ids = {"GET": "get_benchmark_comparison"}
-    serializer_class = ComparisonSerializer
+    serializer_class = BenchmarkComparisonSerializer
     filters = BenchmarkComparisonFilters
 
     @extend_schema(parameters=[JUDGE])
@@ -202,7 +225,8 @@ class BenchmarkComparison(OfBenchmark):
         """Compare a judge with people, over the cases of the agreement. 400 lists the judges."""
         benchmark, cases, asked = self.of_benchmark()
         judge, scope = judge_named(asked.judge, cases, slug), asked.scope(benchmark.name)
-        return Response(compared(judge, asked.applied(cases), scope, slug, asked.rules, self.epsilon()))
+        found = compared(judge, asked.applied(cases), scope, slug, asked.rules, self.epsilon())
+        return self.answer(benchmark, found)
 
 
 class Judges(OfBenchmark):
@@ -218,7 +242,7 @@ class Judges(OfBenchmark):
         benchmark, cases, asked = self.of_benchmark()
         judges, scope = comparison.list_judges(cases, benchmark=slug), asked.scope(benchmark.name)
         found = compare_judges(judges, asked.applied(cases), scope, benchmark=slug, rules=asked.rules)
-        return Response(notices.describe_all(found.as_json(), judges, slug))
+        return self.answer(benchmark, notices.describe_all(found.as_json(), judges, slug))
 
 
 class Agents(OfBenchmark):
@@ -241,11 +265,12 @@ class Agents(OfBenchmark):
         judge, chosen = judge_named(asked.judge, cases, slug) if asked.judge else None, asked.applied(cases)
         standings = comparison.standings(chosen, judge, benchmark=slug)
         several = comparison.attempts(chosen, comparison.list_judges(cases, benchmark=slug), benchmark=slug)
-        return Response(
+        return self.answer(
+            benchmark,
             {
                 "benchmark": benchmark.slug,
                 "agents": to_json(standings),
                 "attempts": to_json(several),
                 "pairs": to_json(comparison.agent_pairs(chosen)),
-            }
+            },
         )

@@ -275,6 +275,33 @@ SERIALIZERS[Attempts] = serializer_of(
 SERIALIZERS[Standing] = serializer_of(Standing, name="AgentStanding")
 
 
+class LeftOutSerializer(serializers.Serializer):
+    """A submission that the figures leave out."""
+
+    submission = serializers.IntegerField()
+    agent = serializers.CharField()
+    reason = serializers.CharField()
+    estimate = serializers.CharField(help_text="The address of its estimated success rate.")
+
+
+LEFT_OUT_HERE: dict[str, Any] = {
+    "many": True,
+    "help_text": "Frozen submissions that the caller maintains and the figures leave out.",
+}
+
+
+class BenchmarkAgreementSerializer(AgreementSerializer):  # type: ignore[misc,valid-type]
+    """`AgreementSerializer` over the submissions of a benchmark."""
+
+    left_out = LeftOutSerializer(**LEFT_OUT_HERE)
+
+
+class BenchmarkComparisonSerializer(ComparisonSerializer):  # type: ignore[misc,valid-type]
+    """`ComparisonSerializer` over the submissions of a benchmark."""
+
+    left_out = LeftOutSerializer(**LEFT_OUT_HERE)
+
+
 class AgentsSerializer(serializers.Serializer):
     """The agents of a benchmark, the best first."""
 
@@ -282,6 +309,7 @@ class AgentsSerializer(serializers.Serializer):
     agents = SERIALIZERS[Standing](many=True)
     attempts = SERIALIZERS[Attempts](many=True, help_text=ATTEMPTS)
     pairs = _nested(AgentPair)(many=True, help_text=AGENT_PAIRS)
+    left_out = LeftOutSerializer(**LEFT_OUT_HERE)
 
 
 # --- comparison of judges --------------------------------------------------------------------------------------------
@@ -320,6 +348,7 @@ JudgesSerializer = serializer_of(
     {
         "ceiling": AnnotatorRowSerializer(many=True, help_text="The human ceiling: annotators instead of a judge."),
         **_people(),
+        "left_out": LeftOutSerializer(**LEFT_OUT_HERE),
     },
     without={"people", "people_left_out"},
 )

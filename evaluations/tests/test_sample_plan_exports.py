@@ -20,6 +20,7 @@ from annotation.catalogue import import_labels
 from annotation.models import Person, PlannedItem, SamplePlan, Submission
 from annotation.models.states import State, with_state
 from annotation.tests import testing
+from annotation.tests.test_api_submissions import get as api_get
 from evaluations import access, cases, exports, sending
 from evaluations.auditing import actions
 from evaluations.auditing.importing import open_bundle
@@ -293,3 +294,33 @@ def test_check_submission_says_that_a_sample_is_not_sent(
 ) -> None:
     call_command("check_submission", planned.pk)
     assert SamplePlan.NOT_SENT in capsys.readouterr().out
+
+
+OF_BENCHMARK = ("agents", "benchmark-agreement", "judge-standings", "benchmark-comparison", "differences", "two-agents")
+
+
+@pytest.mark.parametrize("name", OF_BENCHMARK)
+def test_benchmark_pages_name_the_samples_that_they_leave_out_to_their_maintainer(
+    name: str, planned: Submission, client: Client
+) -> None:
+    link, page = reverse("success-rate", args=[planned.pk]), reverse(name, args=[planned.benchmark.slug])
+    mira = testing.cast(planned)["mira"]
+    client.force_login(mira)
+    assert link in client.get(page).content.decode()
+    other = testing.person("olga", is_staff=True)
+    client.force_login(other)
+    response = client.get(page)
+    assert response.status_code == 200
+    assert link not in response.content.decode()
+    assert access.find_left_out(other, planned.benchmark) == []
+
+
+@pytest.mark.parametrize("name", ["agents", "judges", "agreement"])
+def test_api_lists_the_samples_that_the_figures_of_a_benchmark_leave_out(name: str, planned: Submission) -> None:
+    path, mira = f"/benchmarks/{planned.benchmark.slug}/{name}", testing.cast(planned)["mira"]
+    (left_out,) = api_get(mira, path).json()["left_out"]
+    assert left_out["submission"] == planned.pk
+    assert left_out["estimate"] == f"/api/v1/submissions/{planned.pk}/estimate"
+    if name != "agents":
+        assert api_get(mira, path, imported=True).json()["left_out"] == []
+    assert api_get(testing.person("olga", is_staff=True), path).json()["left_out"] == []
