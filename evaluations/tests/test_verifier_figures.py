@@ -22,7 +22,7 @@ from evaluations.verifier.agreement import recompute_agreement
 from evaluations.verifier.documents import Bundle
 from evaluations.verifier.figures import agreement_finding, compare, comparison_finding
 from evaluations.verifier.findings import Finding, Result
-from evaluations.verifier.judgments import judgments_findings
+from evaluations.verifier.judgments import OF_PLAN, judgments_findings
 
 pytestmark = pytest.mark.django_db
 
@@ -154,6 +154,13 @@ def test_imported_judgments_are_noted_as_the_word_of_the_submitter():
     [judgments] = judgments_findings(bulk(5))
     assert judgments.result is Result.NOTE
     assert "15 of 20 judgments are covered by the chain of events, and 5 are not" in judgments.says
+
+
+@pytest.mark.parametrize(("plan", "told"), [(None, False), ({"judge": {}}, False), ({"judge": {"name": "kind"}}, True)])
+def test_rates_of_a_plan_with_a_judge_depend_on_the_judgments(plan, told):
+    bundle = bulk(5)
+    bundle.sample_plan = plan
+    assert (OF_PLAN in judgments_findings(bundle)[0].says) is told
 
 
 @pytest.mark.parametrize("change", [{"run": 99}, {"judge": "kind@2"}, {"fingerprint": "f" * 64}])

@@ -17,6 +17,7 @@ THEIR_WORD = (
     "Only the submitter states that these judges gave these judgments, and what their reasons say. No "
     "final verdict depends on them."
 )
+OF_PLAN = "The combined and the judge-only success rates depend on them."
 RUN_STARTED, RUN_STOPPED, RUN_RETRIED = "judge_run_started", "judge_run_stopped", "judge_run_retried"
 RUN_FINISHED, RUN_CANCELLED = "judge_run_finished", "judge_run_cancelled"
 RUN_ENDS = (RUN_FINISHED, RUN_CANCELLED)
@@ -100,7 +101,9 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
     fixed = {line["run"] for line in bundle.runs or [] if line["event_run"] in covered}
     total = len(bundle.judgments or [])
     inside = sum(line["run"] in fixed for line in bundle.judgments or [])
-    more = []
+    more, words = [], THEIR_WORD
+    if (bundle.sample_plan or {}).get("judge"):
+        words = f"{THEIR_WORD} {OF_PLAN}"
     started = [line for line in bundle.runs or [] if line["event_run"] in recorded]
     if open_ones := [line["run"] for line in started if line["state"] not in ("finished", "cancelled")]:
         counting = sum(line["run"] in open_ones and line["counts"] for line in bundle.judgments or [])
@@ -112,13 +115,13 @@ def _count(bundle: Bundle, recorded: dict[int, RecordedRun]) -> Finding:
         more.append(f"Of {_name_runs(numbers)} {why}.")
     if total and inside == total and not more:
         good = f"{all_of(total, 'judgment is one', 'judgments are those')} of which the chain has the digest."
-        return passed("judgments", f"{good} {THEIR_WORD}")
+        return passed("judgments", f"{good} {words}")
     says = (
         f"{inside} of {plural(total, 'judgment is', 'judgments are')} covered by the chain of events, "
         f"and {total - inside} {'is' if total - inside == 1 else 'are'} not: imported ones, and those of "
         "runs that did not end, or that ended before the chain recorded results."
     )
-    return noted("judgments", " ".join([says, *more, THEIR_WORD]))
+    return noted("judgments", " ".join([says, *more, words]))
 
 
 def _name_runs(numbers: list[Any]) -> str:
