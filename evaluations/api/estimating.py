@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from django.http import Http404
@@ -21,6 +23,7 @@ from evaluations.comparison import list_judges
 from evaluations.estimating import Estimate, SamplingProgress
 from evaluations.sample_planning import CHANGED, Question, SamplePlanning, plan_sample
 from evaluations.statistics.estimates import Estimand
+from judges import defining
 from judges.models import Judge
 
 ESTIMANDS = [each.value for each in Estimand]
@@ -131,6 +134,16 @@ class SamplingStop(View):
         return progress.as_json()
 
 
+def _find_judge(text: str, found: Sequence[cases.Case], benchmark: str) -> Judge:
+    """Return a judge of these trajectories, else any of this instance: the plan says that it has to run first."""
+    try:
+        return judge_named(text, found, benchmark)
+    except serializers.ValidationError:
+        with suppress(LookupError):
+            return defining.find_judge(text)
+        raise
+
+
 class PlannedSample(View):
     """A planned sample of a submission, for its maintainers."""
 
@@ -163,7 +176,7 @@ class PlannedSample(View):
         asked = dict(asked)
         found = cases.of_population(submission)
         named = asked.pop("judge", None)
-        judge = None if named is None else judge_named(named, found, submission.benchmark.slug)
+        judge = None if named is None else _find_judge(named, found, submission.benchmark.slug)
         question = Question(**asked | {"estimand": Estimand(asked.pop("estimand", Estimand.RUNS))})
         population = estimating.load_population(submission, judge, found)
         return plan_sample(population, question, access.earlier_submissions(self.request.user, submission))

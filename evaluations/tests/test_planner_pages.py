@@ -343,3 +343,9 @@ def test_pages_of_3000_trajectories_are_small_and_need_few_queries() -> None:
             response = client.get(address, query)
         assert len(response.content) < 200_000
         assert len(queries) <= most, [each["sql"][:100] for each in queries]
+
+
+def test_api_says_that_a_judge_has_to_run_before_a_plan_with_it(made: Made) -> None:
+    judged.judge_row("silent")
+    told = problem(api_get(made[1]["mira"], f"/submissions/{made[0].pk}/sample-plan", judge="silent", budget=18), 409)
+    assert "silent has no verdict on any of the 12 trajectories. Run it first" in str(told)
