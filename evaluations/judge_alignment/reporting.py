@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from evaluations.judge_alignment import figures, looks, material, splitting, steps
+from evaluations.statistics import Measure
+from evaluations.tables import MINUS, interval, written
 from judges.models import Alignment, AlignmentVersion, Judge, LookAtTest
 
 NO_FIGURES = {"accepted": None, "reason": "", "development": None}
@@ -32,7 +34,11 @@ def describe(alignment: Alignment) -> dict[str, Any]:
         "optimiser": alignment.optimiser,
         "state": alignment.state,
         "reason": (not hidden and alignment.finished) or alignment.stopped,
-        "split": {"seed": alignment.split.seed, "tasks": splitting.count_parts(alignment.split)},
+        "split": {
+            "seed": alignment.split.seed,
+            "tasks": splitting.count_parts(alignment.split),
+            "cases": None if hidden else splitting.count_cases(alignment.split, alignment.submissions.all()),
+        },
         "looks_at_test": looks.count_looks(alignment.split),
         "versions_tried": count_tried(alignment),
         "rounds": alignment.rounds,
@@ -76,14 +82,33 @@ def describe_look(look: LookAtTest) -> dict[str, Any]:
     }
 
 
-def format_changes(report: Mapping[str, Any] | None) -> list[str]:
-    """Return the value after and the change with its interval for each measure, as text; "" where undefined."""
-    return [] if report is None else [_format_change(report[name]) for name in figures.MEASURES]
+def format_changes(report: Mapping[str, Any] | None, *, base: bool = False) -> list[str]:
+    """Return the value after and the change for each measure as text, both with intervals, or why there is none.
+
+    The ``base`` has no change.
+    """
+    return [] if report is None else [_format_change(name, report[name], base) for name in figures.MEASURES]
 
 
-def _format_change(found: Mapping[str, Any]) -> str:
-    after, change = found["after"]["value"], found["change"]
-    if after is None or change["value"] is None:
-        return str(found["after"].get("undefined") or change.get("undefined", ""))
-    interval = "" if change["low"] is None else f", {change['low']:+.2f} to {change['high']:+.2f}"
-    return f"{after:.2f} ({change['value']:+.2f}{interval})".replace("-", "\N{MINUS SIGN}")
+def _format_change(name: str, found: Mapping[str, Any], base: bool) -> str:
+    after, change = (Measure(**found[each]) for each in ("after", "change"))
+    kind, signed = ("coefficient", _sign) if name == "kappa" else ("rate", _points)
+    if after.value is None:
+        return after.undefined
+    ends = interval(after, kind)
+    text = f"{written(after.value, kind)} ({ends})" if ends else written(after.value, kind)
+    if base:
+        return text
+    if change.value is None:
+        return f"{text}, change: {change.undefined}"
+    ends = "" if change.low is None else f" ({signed(change.low)} to {signed(change.high)})"
+    return f"{text}, change {signed(change.value)}{' points' if name != 'kappa' else ''}{ends}"
+
+
+def _points(value: float | None) -> str:
+    return written(value, "points")
+
+
+def _sign(value: float | None) -> str:
+    text = written(value, "coefficient")
+    return text if text.startswith(MINUS) else f"+{text}"

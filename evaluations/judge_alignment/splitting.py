@@ -205,6 +205,10 @@ def select_part(split: AlignmentSplit, found: Collection[Case], *wanted: Part) -
     A case is in no part if a text of its task has another part in the split of this or of another benchmark: a test
     task that was imported again under another id, or for another benchmark, never becomes a training task.
     """
+    return [case for case, part in zip(found, _find_parts(split, found), strict=True) if part in wanted]
+
+
+def _find_parts(split: AlignmentSplit, found: Collection[Case]) -> list[Part | None]:
     parts, known, texts = load_parts(split), _load_known(), _load_texts(found)
 
     def find_part(case: Case) -> Part | None:
@@ -212,9 +216,15 @@ def select_part(split: AlignmentSplit, found: Collection[Case], *wanted: Part) -
         others = {each for text in texts.get(case.trajectory or 0, ()) for each in known.get(text, ())}
         return part if others <= {part} else None
 
-    return [case for case in found if find_part(case) in wanted]
+    return [find_part(case) for case in found]
 
 
 def count_parts(split: AlignmentSplit) -> dict[str, int]:
     found = list(load_parts(split).values())
+    return {part.label: found.count(part) for part in Part}
+
+
+def count_cases(split: AlignmentSplit, submissions: Iterable[Submission]) -> dict[str, int]:
+    """Return the number of decided trajectories of each part in these submissions."""
+    found = _find_parts(split, load_decided(split.benchmark, submissions))
     return {part.label: found.count(part) for part in Part}

@@ -15,8 +15,11 @@ from annotation.workflow import Conflict
 from evaluations import jobs
 from evaluations.forms import AlignmentForm, DisagreementsForm
 from evaluations.judge_alignment import disagreements as differing
-from evaluations.judge_alignment import looks, reporting, splitting, starting
+from evaluations.judge_alignment import looks, material, reporting, splitting, starting
 from judges.forms.runs import BudgetForm
+
+MEASURES = ("Kappa", "False positive rate", "False negative rate")
+NOT_CONFIRMED = "Confirm that you know that this look is counted. Nothing was counted."
 
 
 @page
@@ -62,7 +65,7 @@ def alignment(request: Request, pk: int) -> HttpResponse:
     found = starting.find_alignment(request.user, pk)
     shown = reporting.describe(found)
     hidden = shown["reopened"]
-    versions = found.versions.select_related("judge", "parent").order_by("number")
+    versions = list(found.versions.select_related("judge", "parent").order_by("number"))
     told = [
         (each, reporting.format_changes(None if hidden else each.report), looks.find_reason(each))
         for each in looks.list_looks(found)
@@ -71,8 +74,18 @@ def alignment(request: Request, pk: int) -> HttpResponse:
         "alignment": found,
         "shown": shown,
         "looked": counted(shown["looks_at_test"], "time"),
-        "versions": [(each, reporting.format_changes(None if hidden else each.figures)) for each in versions],
+        "versions": [
+            (
+                each,
+                dict(zip(MEASURES, changes, strict=True)) if changes else {},
+                material.read_criteria(each),
+            )
+            for each in versions
+            for changes in [reporting.format_changes(None if hidden else each.figures, base=not each.number)]
+        ],
+        "measures": MEASURES,
         "looks": told,
+        "testable": found.state == "finished" and any(each.number and each.accepted for each in versions),
         "form": BudgetForm(label_suffix=""),
         "can_resume": found.state == "stopped" or any(reason for *_, reason in told),
     }
@@ -100,6 +113,8 @@ def cancel(request: Request, pk: int) -> HttpResponse:
 @act
 def look(request: Request, pk: int, number: int) -> HttpResponse:
     """Count a look at the test split, and compare the version with the base judge there."""
+    if "confirmed" not in request.POST:
+        raise Conflict(NOT_CONFIRMED)
     version = differing.find_version(starting.find_alignment(request.user, pk), number)
     made = looks.look(request.user, version)
     jobs.queue_look(made.pk)

@@ -18,7 +18,7 @@ from annotation.models import Submission
 from annotation.records import Verdict
 from annotation.tests import testing
 from annotation.workflow import Conflict
-from evaluations.judge_alignment import disagreements, looks, material, splitting, starting, steps
+from evaluations.judge_alignment import disagreements, looks, material, reporting, splitting, starting, steps
 from evaluations.judge_alignment.optimisers import OPTIMISERS, PLAIN, Material, Rewriting
 from judges.models import (
     Alignment,
@@ -356,3 +356,46 @@ def test_look_has_what_is_left_of_the_budget(learning: Fake) -> None:
     with pytest.raises(Conflict, match="The budget is too small for a look"):
         looks.look(alignment.created_by, alignment.versions.get(number=1))
     assert LookAtTest.objects.count() == 0
+
+
+def test_look_on_the_page_needs_a_confirmation_and_an_accepted_version(learning: Fake) -> None:
+    alignment = advance(started(rounds=2))
+    mira = Client()
+    mira.force_login(alignment.created_by)
+    accepted = {each.number: each.accepted for each in alignment.versions.all()}
+    assert accepted[1]
+    shown = mira.get(reverse("alignment", args=[alignment.pk])).content.decode()
+    for number, won in accepted.items():
+        assert (reverse("look-at-test", args=[alignment.pk, number]) in shown) is (won and number > 0)
+    assert "when the alignment is finished" not in shown
+    address = reverse("look-at-test", args=[alignment.pk, 1])
+    assert mira.post(address).status_code == 409
+    assert not LookAtTest.objects.exists()
+    assert mira.post(address, {"confirmed": "on"}).status_code == 302
+    assert LookAtTest.objects.count() == 1
+
+
+def test_page_shows_criteria_cases_and_kappa_with_its_interval(learning: Fake) -> None:
+    alignment = advance(started(rounds=1))
+    mira = Client()
+    mira.force_login(alignment.created_by)
+    shown = " ".join(mira.get(reverse("alignment", args=[alignment.pk])).content.decode().split())
+    assert RULE in shown
+    assert "24 training, 18 development, 18 test" in shown
+    base, first = (alignment.versions.get(number=number).figures for number in (0, 1))
+    kappa, rate, _ = reporting.format_changes(base, base=True)
+    assert kappa in shown
+    assert "change" not in kappa
+    assert "% (" in rate
+    changed, rate, _ = reporting.format_changes(first)
+    assert changed in shown
+    assert ", change +" in changed
+    assert " points (" in rate
+
+
+def test_page_of_disagreements_names_the_agent(learning: Fake) -> None:
+    alignment = advance(started(rounds=1))
+    mira = Client()
+    mira.force_login(alignment.created_by)
+    shown = mira.get(reverse("disagreements", args=[alignment.pk, 0])).content.decode()
+    assert disagreements.list_rows(disagreements.find_version(alignment, 0))[0].case.agent_name in shown

@@ -96,12 +96,15 @@ class Command(BaseCommand):
         self.stdout.write(f"{alignment} is {found['state']}. {found['reason']}".strip())
         for each in found["versions"]:
             self.stdout.write(f"version {each['number']}, {each['judge'] or 'no text'}: {each['reason'] or 'open'}")
+            for kappa in reporting.format_changes(each["development"], base=not each["number"])[:1]:
+                self.stdout.write(f"  kappa on development tasks: {kappa}")
         self.stdout.write(f"best: {found['best'] or 'none yet'}; {counted(found['calls'], 'paid call')}")
         self.stdout.write(f"{counted(found['versions_tried'], 'version')} tried on this split")
         self.stdout.write(f"the test split was looked at {counted(found['looks_at_test'], 'time')}.")
         for look in found["looks"]:
             if look["test"] is not None:
-                self.stdout.write(f"test, version {look['version']}: {json.dumps(look['test']['kappa']['change'])}")
+                kappa = reporting.format_changes(look["test"])[0]
+                self.stdout.write(f"test, version {look['version']}: kappa {kappa}")
 
 
 def _has_stopped_look(alignment: Alignment) -> bool:
