@@ -309,3 +309,9 @@ def test_a_chart_of_costs_is_drawn_where_a_judge_has_a_cost(mira: Person) -> Non
 def test_nothing_to_compare_is_said(submission: Submission, people: People) -> None:
     assert "nothing to compare yet" in text(get(people["mira"], page("judge-standings", "shops")))
     assert "nothing to rank yet" in text(get(people["mira"], page("agents", "shops")))
+
+
+def test_tables_below_the_leaderboard_have_its_whole_width(mira: Person) -> None:
+    shown = get(mira, page("agents")).content.decode()
+    assert shown.count('<section class="card">') == 3
+    assert "pair-of" not in shown
