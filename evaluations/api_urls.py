@@ -19,6 +19,7 @@ urlpatterns = [
     path("benchmarks/<slug:slug>/judges", reports.Judges.as_view(), name="api-benchmark-judges"),
     path("benchmarks/<slug:slug>/agents", reports.Agents.as_view(), name="api-agents"),
     path("benchmarks/<slug:slug>/alignments", alignments.Alignments.as_view(), name="api-alignments"),
+    path("benchmarks/<slug:slug>/alignments/plan", alignments.AlignmentPlan.as_view(), name="api-plan-alignment"),
     path("alignments/<int:pk>", alignments.AlignmentDetail.as_view(), name="api-alignment"),
     path("alignments/<int:pk>/resume", alignments.AlignmentResume.as_view(), name="api-resume-alignment"),
     path("alignments/<int:pk>/cancel", alignments.AlignmentCancel.as_view(), name="api-cancel-alignment"),

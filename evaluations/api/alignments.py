@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers, status
 from rest_framework.response import Response
 
@@ -13,8 +13,9 @@ from annotation.api.base import Listing, Request, View
 from annotation.api_tokens import Scope
 from evaluations import jobs
 from evaluations.access import name_of
-from evaluations.judge_alignment import disagreements, looks, reporting, starting
+from evaluations.judge_alignment import disagreements, forecasting, looks, reporting, starting
 from evaluations.judge_alignment.optimisers import OPTIMISERS, PLAIN
+from judges import defining
 from judges.models import Alignment, AlignmentVersion, DisagreementMark
 
 BUDGET: dict[str, Any] = {"max_digits": 12, "decimal_places": 4, "required": False, "allow_null": True}
@@ -72,9 +73,35 @@ class AlignmentSerializer(serializers.Serializer):
     looks = LookSerializer(many=True)
 
 
-class NewAlignmentSerializer(serializers.Serializer):
-    judge = serializers.PrimaryKeyRelatedField(queryset=starting.find_judges())
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string"}]})
+class JudgeField(serializers.PrimaryKeyRelatedField):
+    """A judge by its id, its name, or name@version."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str) or data.isdecimal():
+            return super().to_internal_value(data)
+        try:
+            return defining.find_judge(data, starting.find_judges())
+        except LookupError as error:
+            raise serializers.ValidationError(str(error.args[0])) from error
+
+
+class NewAlignmentPlanSerializer(serializers.Serializer):
+    judge = JudgeField(queryset=starting.find_judges(), help_text="The id of a judge, its name, or name@version.")
     rounds = serializers.IntegerField(min_value=1, max_value=starting.MOST_ROUNDS, default=5)
+
+
+class AlignmentPlanSerializer(serializers.Serializer):
+    """From the fewest to the most paid calls; costs in US dollars, without rewriting, null without prices."""
+
+    calls = serializers.IntegerField()
+    calls_high = serializers.IntegerField()
+    cost = serializers.CharField(allow_null=True)
+    cost_high = serializers.CharField(allow_null=True)
+    look_calls = serializers.IntegerField(help_text="Calls of one look at the test split, in addition.")
+
+
+class NewAlignmentSerializer(NewAlignmentPlanSerializer):
     max_cost = serializers.DecimalField(**BUDGET)
     max_calls = serializers.IntegerField(min_value=1, required=False, allow_null=True)
     optimiser = serializers.ChoiceField(choices=sorted(OPTIMISERS), default=PLAIN)
@@ -102,6 +129,24 @@ class Alignments(Listing):
         terms = dict(given.validated_data)
         made = starting.start(request.user, terms.pop("judge"), benchmark, jobs.advance_alignment.delay, **terms)
         return Response(reporting.describe(made), status=status.HTTP_201_CREATED)
+
+
+class AlignmentPlan(View):
+    """An estimate of an alignment."""
+
+    scopes = {"POST": Scope.READ}
+    tag = "Judges"
+    operation_ids = {"POST": "plan_alignment"}
+    serializer_class = AlignmentPlanSerializer
+
+    @extend_schema(request=NewAlignmentPlanSerializer, responses={200: AlignmentPlanSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Estimate the calls and the cost of an alignment. Nothing is started."""
+        benchmark = starting.find_benchmark(request.user, slug)
+        given = NewAlignmentPlanSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        found = forecasting.forecast(request.user, benchmark=benchmark, **given.validated_data)
+        return Response(found.as_json())
 
 
 class One(View):

@@ -85,7 +85,7 @@ def start(
     ``queue`` is called with its primary key after the commit. Raises Conflict (or RunRefused) with what to change.
     """
     submissions = find_submissions(person, benchmark)
-    _check(judge, optimiser, submissions)
+    check(judge, submissions, optimiser)
     parse_number({"rounds": rounds}, "rounds", most=MOST_ROUNDS)
     parse_number({"calls": max_calls}, "calls")
     budget = runs.parse_budget(judge, prepare(judge).terms, max_cost)
@@ -143,7 +143,8 @@ def find_unfinished(
     return newest if better and waits else None
 
 
-def _check(judge: Judge, optimiser: str, submissions: list[Submission]) -> None:
+def check(judge: Judge, submissions: list[Submission], optimiser: str = PLAIN) -> None:
+    """Raise Conflict (or RunRefused) if these cannot be aligned."""
     if not submissions:
         raise Conflict("You maintain no frozen submission of this benchmark. Freeze one first.")
     if optimiser not in OPTIMISERS:

@@ -15,7 +15,7 @@ from annotation.workflow import Conflict
 from evaluations import jobs
 from evaluations.forms import AlignmentForm, DisagreementsForm
 from evaluations.judge_alignment import disagreements as differing
-from evaluations.judge_alignment import looks, material, reporting, splitting, starting
+from evaluations.judge_alignment import forecasting, looks, material, reporting, splitting, starting
 from judges.forms.runs import BudgetForm
 
 MEASURES = ("Kappa", "False positive rate", "False negative rate")
@@ -36,6 +36,9 @@ def start(request: Request, slug: str) -> HttpResponse:
         return _render_list(request, benchmark, form, 400)
     terms = {name: form.cleaned_data[name] for name in ("rounds", "max_cost", "max_calls")}
     try:
+        if "estimate" in request.POST:
+            found = forecasting.forecast(request.user, form.cleaned_data["judge"], benchmark, terms["rounds"])
+            return _render_list(request, benchmark, form, forecast=found)
         made = starting.start(
             request.user, form.cleaned_data["judge"], benchmark, jobs.advance_alignment.delay, **terms
         )
@@ -46,12 +49,19 @@ def start(request: Request, slug: str) -> HttpResponse:
     return redirect("alignment", made.pk)
 
 
-def _render_list(request: Request, benchmark: Benchmark, form: AlignmentForm, status: int = 200) -> HttpResponse:
+def _render_list(
+    request: Request,
+    benchmark: Benchmark,
+    form: AlignmentForm,
+    status: int = 200,
+    forecast: forecasting.Forecast | None = None,
+) -> HttpResponse:
     split = splitting.find_split(benchmark)
     context = {
         "benchmark": benchmark,
         "page": paginate(request, starting.find_alignments(request.user, benchmark), 20),
         "form": form,
+        "forecast": forecast,
         "split": split,
         "parts": splitting.count_parts(split) if split else {},
         "looked": counted(looks.count_looks(split), "time") if split else "",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, transaction
 from django.http import Http404
 from django.test import Client
@@ -254,6 +255,32 @@ def test_pages_mark_and_add_a_criterion_with_one_click(learning: Fake) -> None:
     assert answer.redirect_chain[-1][0] == reverse("edit-judge", args=[Judge.own.get(name="careful", version=2).pk])
 
 
+def test_estimate_is_the_same_on_the_page_by_the_api_and_the_command(
+    learning: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, people = decided_submission()
+    mira = Client()
+    mira.force_login(people["mira"])
+    judge = Judge.own.get(name="careful")
+    terms = {"judge": judge.pk, "rounds": 2, "estimate": "1"}
+    page = mira.post(reverse("start-alignment", args=["bare"]), terms).content.decode()
+    # The original judges 18 development and 24 training tasks; at most two versions more judge development, and one
+    # training. Every call can be repeated, and each round has a call to rewrite. A look asks both judges 18 tasks.
+    most = 2 * (3 * 18 + 2 * 24) + 2
+    assert f"42 to {most} calls, cost unknown: the model has no price. A test takes 36 calls more." in page
+    path = reverse("api-plan-alignment", args=["bare"])
+    planned = mira.post(path, {"judge": "careful@1", "rounds": 2}, content_type="application/json")
+    assert planned.json() == {"calls": 42, "calls_high": most, "cost": None, "cost_high": None, "look_calls": 36}
+    call_command("align_judge", "careful", "--benchmark", "bare", "--rounds", "2", "--plan", "--as", "mira")
+    assert f"42 to {most} calls" in capsys.readouterr().out
+    assert not Alignment.objects.exists()
+    ModelTerms.objects.create(endpoint="default", model="fake-model-1", input_price=1, output_price=1)
+    priced = mira.post(path, {"judge": "careful", "rounds": 2}, content_type="application/json").json()
+    assert 0 < float(priced["cost"]) < float(priced["cost_high"])
+    unknown = mira.post(path, {"judge": "nobody"}, content_type="application/json")
+    assert (unknown.status_code, "The judge nobody does not exist" in unknown.content.decode()) == (400, True)
+
+
 def test_alignment_starts_on_the_page_and_by_the_api(learning: Fake, settings: Any) -> None:
     submission, people = decided_submission()
     mira = Client()
@@ -263,7 +290,7 @@ def test_alignment_starts_on_the_page_and_by_the_api(learning: Fake, settings: A
     first = Alignment.objects.latest("pk")
     assert page.headers["Location"] == reverse("alignment", args=[first.pk])
     made = mira.post(
-        reverse("api-alignments", args=["bare"]), {"judge": judge.pk, "rounds": 1}, content_type="application/json"
+        reverse("api-alignments", args=["bare"]), {"judge": "careful", "rounds": 1}, content_type="application/json"
     )
     assert (made.status_code, made.json()["state"]) == (201, "running")
     assert AlignmentSplit.objects.count() == 1

@@ -1,4 +1,5 @@
-"""align_judge JUDGE --benchmark SLUG [--rounds N] [--max-cost USD] [--max-calls N] [--look] [--wait] [--json]"""
+"""align_judge JUDGE --benchmark SLUG [--rounds N] [--max-cost USD] [--max-calls N] [--plan] [--look] [--wait]
+[--json]"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from annotation.management.reports import find_person
 from annotation.models import Benchmark, Person
 from annotation.workflow import Conflict
 from evaluations import jobs
-from evaluations.judge_alignment import looks, reporting, starting, steps
+from evaluations.judge_alignment import forecasting, looks, reporting, starting, steps
 from evaluations.judge_alignment.optimisers import OPTIMISERS, PLAIN
 from judges.management.commands import run_judge
 from judges.models import Alignment, JudgeRun, LookAtTest
@@ -37,7 +38,11 @@ class Command(BaseCommand):
         parser.add_argument("judge", metavar="JUDGE", help="a judge's name, or name@version")
         parser.add_argument("--benchmark", required=True, metavar="SLUG", help="the benchmark's short name")
         parser.add_argument(
-            "--rounds", type=run_judge.parse_count, default=5, metavar="N", help="rewritten versions (default 5)"
+            "--rounds",
+            type=run_judge.parse_count,
+            default=5,
+            metavar="N",
+            help=f"rewritten versions (default 5, at most {starting.MOST_ROUNDS})",
         )
         parser.add_argument(
             "--optimiser", choices=sorted(OPTIMISERS), default=PLAIN, help="the method that rewrites the criteria"
@@ -46,6 +51,7 @@ class Command(BaseCommand):
             "--max-cost", type=run_judge.parse_dollars, metavar="USD", help="start no more calls once this is spent"
         )
         parser.add_argument("--max-calls", type=run_judge.parse_count, metavar="N", help="make at most N paid calls")
+        parser.add_argument("--plan", action="store_true", help="print the estimate only")
         parser.add_argument("--wait", action="store_true", help="work here until the alignment ends")
         parser.add_argument(
             "--look",
@@ -66,6 +72,10 @@ class Command(BaseCommand):
         terms = {name: options[name] for name in ("rounds", "max_cost", "max_calls", "optimiser")}
         try:
             starting.find_benchmark(person, benchmark.slug)
+            if options["plan"]:
+                found = forecasting.forecast(person, judge, benchmark, options["rounds"])
+                self.stdout.write(json.dumps(found.as_json(), indent=2) if options["json"] else str(found))
+                return
             alignment = starting.find_unfinished(
                 person, judge, benchmark, terms["rounds"], terms["optimiser"], look=options["look"]
             )
