@@ -121,8 +121,9 @@ def load_endpoint(name: str) -> Endpoint:
     known = load_addresses()
     if not known:
         raise NotConfigured(
-            "No model endpoint is set, so no judge can run. Set JUDGE_ENDPOINTS to the address of an endpoint for "
-            "OpenAI's chat completions (https://host/v1) and JUDGE_API_KEY_DEFAULT to its key, and restart."
+            "No model endpoint is set for this process, so no judge can run. Set JUDGE_ENDPOINTS to the address of an "
+            "endpoint for OpenAI's chat completions (https://host/v1) and JUDGE_API_KEY_DEFAULT to its key, in the "
+            "environment of the web server and of the workers, and restart them."
         )
     if name not in known:
         raise NotConfigured(f"The endpoint {name} is not in JUDGE_ENDPOINTS. Known: {', '.join(sorted(known))}.")

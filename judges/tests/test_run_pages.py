@@ -80,7 +80,7 @@ def test_a_plan_without_an_endpoint_says_why_it_cannot_start_and_has_no_button_f
     settings.JUDGE_ENDPOINTS = {}
     page = plan_of(mira, submission, judge=judge.pk)
     assert re.search(r"<dt>Calls</dt><dd>3", page)
-    assert "No model endpoint is set" in page
+    assert "in the environment of the web server and of the workers" in page
     assert ">Start<" not in page
 
 
