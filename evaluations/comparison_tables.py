@@ -24,9 +24,7 @@ from evaluations.tables import NOTHING, Column, Table, Value, tabulate
 
 LABEL_2 = {Label2.EXCLUDED: "left out", Label2.NOT_SUCCESS: "not a success"}
 OVERALL, AVERAGE, CEILING = ALL_AGENTS, "average over agents", "people (ceiling)"
-OVER_TASKS = (
-    "Intervals of several agents together are drawn by task, because a task that is hard for one is hard for others."
-)
+OVER_TASKS = "Intervals of several agents together are drawn by task: a task that is hard for one is hard for others."
 IS_NO_SUCCESS = "“Not executable” counts as not a success here."
 
 SHOWN = [name for name in JUDGE_MEASURES if name != "positive_agreement"]  # it is F1

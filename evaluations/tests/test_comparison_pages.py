@@ -228,7 +228,7 @@ def test_page_counts_label_2_by_the_rule_of_its_switch(mira: Person) -> None:
             headings = re.findall(r"<th scope=\"col\"[^>]*><bdi[^>]*>([^<]+)<", answer)
             assert "Agreement" in headings
             assert "Label 2" not in headings
-            rows = re.findall(r'<th scope="row"[^>]*><bdi class="agent">(?:all agents|people \(ceiling\))<', answer)
+            rows = re.findall(r'<th\sscope="row"[^>]*><bdi\sclass="agent">(?:all agents|people \(ceiling\))<', answer)
             assert len(rows) == (2 if name == "benchmark-comparison" else 1)  # "By agent" and the confusion
         (row,) = [row for row in compared(mira, "strict").overall if row.human_label_2 is rule]
         table = text(get(mira, page("benchmark-comparison"), judge="strict", label2=rule.value))
