@@ -288,10 +288,11 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
     levels = sorted({level for _, level in given}, key=level_order)
     of_all = [case for case, _ in given]
     missing = missing or (RUNS_ONLY if chosen is Estimand.AGENT and population.may_stop else "")
-    found = _complete(_estimate_cases(population, of_all, chosen), missing, population)
+    of_level = estimates.estimate_groups(of_all, [level for _, level in given], chosen)
     by_level = {
-        level: _estimate_cases(population, [case for case, own in given if own == level], chosen) for level in levels
+        level: _in_order(population, [case for case, own in given if own == level], of_level[level]) for level in levels
     }
+    found = _complete(_in_order(population, of_all, estimates.estimate(of_all, chosen)), missing, population)
     return Estimate(
         submission=population.submission.pk,
         judge=str(population.judge or ""),
@@ -314,14 +315,15 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
     )
 
 
-def _estimate_cases(population: Population, cases: Sequence[estimates.Case], estimand: Estimand) -> estimates.Estimates:
-    """Return the estimates of some cases: if labelling may stop early, from their labels in the order of the plan."""
+def _in_order(
+    population: Population, cases: Sequence[estimates.Case], found: estimates.Estimates
+) -> estimates.Estimates:
+    """Return the estimates of some cases; if labelling may stop early, from their labels in the order of the plan."""
     if not population.may_stop:
-        return estimates.estimate(cases, estimand)
+        return found
     place = {case.task_id: population.items[pk_of(case)].position for case in population.cases}
     drawn = [case for case in cases if place[case.task] is not None]
-    others = [case for case in cases if place[case.task] is None]
-    return estimates.estimate_sequence(sorted(drawn, key=lambda case: place[case.task] or 0) + others)
+    return estimates.estimate_sequence(sorted(drawn, key=lambda case: place[case.task] or 0), found)
 
 
 def describe(estimand: Estimand, total: int) -> str:

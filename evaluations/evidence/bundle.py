@@ -190,10 +190,9 @@ def estimated(bundle: Bundle) -> Document | None:
         )
         for item in sorted(bundle.sample_items or (), key=lambda item: (item["position"] is None, item["position"]))
     ]
+    found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
     if bundle.sample_plan["rule"].get("rule") == ANYTIME:
-        found = estimates.estimate_sequence(population)
-    else:
-        found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
+        found = estimates.estimate_sequence(population, found)
     drawn = [item["task_id"] for item in bundle.in_sample()]
     if why := explain_waiting(sum(task_id not in final for task_id in drawn), len(drawn)):
         none = Measure.missing(why, found.n_labelled)

@@ -86,12 +86,15 @@ def estimate(cases: Sequence[Case], estimand: Estimand = Estimand.RUNS) -> Estim
     return _estimate(_Population.of(cases), estimand)[0]
 
 
-def estimate_sequence(cases: Sequence[Case]) -> Estimates:
-    """Estimate the rate of these runs by `confidence_sequence`; the ``cases`` are in the random order of their draw."""
-    found, labels = estimate(cases), [case.label for case in cases if case.label is not None]
+def estimate_sequence(cases: Sequence[Case], found: Estimates) -> Estimates:
+    """Return ``found`` with the rate of these runs by `confidence_sequence`, in the random order of the draw.
+
+    ``cases`` are those of ``found``, in that order; those that were not drawn may be left out.
+    """
+    labels = [case.label for case in cases if case.label is not None]
     if not labels:
         return found
-    people = confidence_sequence(labels, len(cases))[-1]
+    people = confidence_sequence(labels, found.n_total)[-1]
     return replace(found, people=people, combined=people, method=PEOPLE_ALONE, reason=MAY_STOP)
 
 

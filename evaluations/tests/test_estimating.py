@@ -13,6 +13,7 @@ from annotation.records import Verdict
 from evaluations.cases import Case
 from evaluations.estimating import NO_LABELS, SMALLEST_STRATUM, UNPLANNED, Population, estimate, name_strata
 from evaluations.statistics.estimates import Estimand
+from evaluations.statistics.sequential import confidence_sequence
 from evaluations.tests.labelled import case
 from judges.models import Judge
 
@@ -165,3 +166,21 @@ def test_levels_have_their_own_estimates() -> None:
         ("easy", pytest.approx(2 / 3), 3),
         ("hard", 0.0, 2),
     ]
+
+
+@pytest.mark.parametrize("rule", [{"rule": "fixed"}, {"rule": "anytime", "half_width": 0.3}])
+def test_draw_may_take_more_of_a_level_than_of_others(rule: dict[str, Any]) -> None:
+    # All four of "easy" were drawn by chance, and one of the six of "hard": the draw was of 5 of 10.
+    cases = trajectories(1, 1, 0, 1) + trajectories(0, *[None] * 5, level="hard", first=5)
+    given = population(cases, drawn="xxxxx" + "-" * 5)
+    assert given.plan is not None
+    given.plan.rule = rule
+    found = estimate(given)
+    assert [(each.level, each.people.value, each.n_labelled) for each in found.levels] == [
+        ("easy", 0.75, 4),
+        ("hard", 0.0, 1),
+    ]
+    assert found.people.value == pytest.approx(3 / 5)
+    if rule["rule"] == "anytime":
+        assert found.levels[1].people == confidence_sequence([0], 6)[-1]
+        assert found.people == confidence_sequence([1, 1, 0, 1, 0], 10)[-1]
