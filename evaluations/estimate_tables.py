@@ -194,14 +194,14 @@ def quality(planned: SamplePlanning) -> str:
 
 
 GOALS: dict[str, tuple[str, str]] = {
-    "half_width": ("half width of the 95% interval in points", "size"),
-    "budget": ("reviews", "count"),
-    "power": (f"show with a probability of {POWER:.0%} a difference in points of", "size"),
-    "accept": ("success rate to exceed", "rate"),
-    "error": ("probability of a wrong acceptance at most", "rate"),
-    "expected_rate": ("expected success rate", "rate"),
-    "accept_from": ("successes needed", "count"),
-    "labels": ("labels", "count"),
+    "half_width": ("a 95% interval of ±{} points", "size"),
+    "budget": ("{} reviews", "count"),
+    "power": (f"a difference of {{}} points from another agent, shown with a probability of {POWER:.0%}", "size"),
+    "accept": ("a success rate above {}", "rate"),
+    "error": ("accepted wrongly with a probability of at most {}", "rate"),
+    "accept_from": ("accepted from {} successes", "count"),
+    "labels": ("of {} labels", "count"),
+    "expected_rate": ("at an expected success rate of {}", "rate"),
 }
 
 
@@ -216,7 +216,7 @@ def describe_terms(plan: SamplePlan) -> list[str]:
 def _list_goal(asked: Mapping[str, Any]) -> str:
     """Return what the planner was asked, and the rule that accepts; "" for a goal that is not known here."""
     stated = [(words, asked.get(name), kind) for name, (words, kind) in GOALS.items()]
-    told = [f"{words} {written(value, kind)}" for words, value, kind in stated if type(value) in (int, float)]
+    told = [words.format(written(value, kind)) for words, value, kind in stated if type(value) in (int, float)]
     return f"Goal: {', '.join(told)}." if told else ""
 
 

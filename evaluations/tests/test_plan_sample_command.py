@@ -118,7 +118,7 @@ def test_assumed_quality_moves_no_expected_rate() -> None:
     assert found["expected_rate"] == pytest.approx(44 / 60)
     assert found["half_width_if_judge_is_useless"] >= found["half_width_if_judge_is_worse"] > 0.1
     said = told("plan_sample", "--submission", submission.pk, "--judge", "lenient", "--half-width", 0.1)[0]
-    assert "Goal: half width of the 95% interval in points 10.0.\nJudge: lenient." in said
+    assert "Goal: a 95% interval of ±10.0 points.\nJudge: lenient." in said
     assert "Expected success rate: 73.3%, from the judge's verdicts." in said
     alone = found["people_alone_labels"]
     assert f"At the same expected rate, people alone would need {alone} labelled trajectories." in said

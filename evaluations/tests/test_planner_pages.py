@@ -263,8 +263,8 @@ def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says:
     needed, labels = plan.goal["accept_from"], plan.goal["labels"]
     # Of 40, 8 are the most successes that are not to be accepted.
     assert hypergeom(40, 8, labels).sf(needed - 1) <= 0.05 < hypergeom(40, 8, labels).sf(needed - 2)
-    rule = f"probability of a wrong acceptance at most 5.0%, successes needed {needed}, labels {labels}."
-    assert f"Goal: success rate to exceed 20.0%, {rule}" in text(client.get(planner(submission)))
+    rule = f"accepted wrongly with a probability of at most 5.0%, accepted from {needed} successes, of {labels} labels."
+    assert f"Goal: a success rate above 20.0%, {rule}" in text(client.get(planner(submission)))
     tasks = plan.items.filter(position__isnull=False).values_list("trajectory__task__external_id", flat=True)
     finish(people, submission, dict.fromkeys(tasks, [verdict] * 3), adjudicated=verdict)
     shown = text(client.get(reverse("success-rate", args=[submission.pk])))
