@@ -213,7 +213,7 @@ def shared_rows_ended(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def playwright(shared_rows_ended: None, playwright: Any) -> Any:
-    """That of pytest-playwright, whose event loop hides the open transaction of shared rows from Django."""
+    """Roll back before pytest-playwright: its event loop hides the open transaction from Django."""
     return playwright
 
 

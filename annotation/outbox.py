@@ -27,7 +27,7 @@ from annotation.models.states import State, with_state
 from annotation.webhook_access import is_entitled
 
 # Kinds of events after which a submission may be ready to freeze.
-FINISHING = ("adjudication_decided", "adjudication_left", "spot_checks_drawn")
+FINISHING = ("adjudication_decided", "adjudication_left", "spot_checks_drawn", "sampling_stopped")
 REPORTED = ("member_added", "label_submitted", "label_revised", "frozen", "judge_run_finished", *FINISHING)
 
 Fact = tuple[WebhookEvent, str, dict[str, Any]]  # with the topic, and data beside those of the submission

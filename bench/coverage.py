@@ -190,7 +190,7 @@ def measure_slow(cell: Cell, draws: int, seed: int) -> Iterator[Result]:
 
 
 def measure_sequence(cell: Cell, draws: int, seed: int) -> Iterator[Result]:
-    """Yield the share of draws whose confidence sequence holds the truth at all looks, in what all intervals share."""
+    """Yield how often the truth is in all intervals of a confidence sequence, by their intersection."""
     random, found = np.random.default_rng(seed), []
     for _ in range(draws):
         labels = random.permutation(np.arange(cell.trajectories) < round(cell.rate * cell.trajectories)).astype(int)

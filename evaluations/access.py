@@ -64,7 +64,8 @@ PLANNED = "Labelled as a planned sample: its plain rate is biased, so only its e
 def find_left_out(person: Any, benchmark: Benchmark) -> list[Submission]:
     """Return the frozen submissions that the person maintains and `benchmark_cases` leaves out: planned samples."""
     frozen = access.submissions_maintained_by(person).filter(benchmark=benchmark, frozen_at__isnull=False)
-    return sorted(frozen.filter(practice=False, sample_plan__isnull=False), key=lambda each: natural(str(each)))
+    found = frozen.filter(practice=False, sample_plan__isnull=False).defer("import_report")
+    return sorted(found, key=lambda each: natural(str(each)))
 
 
 def imported_cases(person: Any, slug: str, rules: Rules = Rules.DEFAULT) -> tuple[Benchmark, list[Case]]:

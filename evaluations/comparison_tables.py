@@ -444,7 +444,7 @@ TAU = Column(
     "Tau",
     "coefficient",
     "Kendall's tau-b of the agents' success rates by people and by the judge, both on the cases that it has scored. "
-    "It has no interval if almost all resamples give the same.",
+    "No interval if almost all resamples give the same value.",
     "tau",
 )
 

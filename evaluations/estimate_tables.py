@@ -80,7 +80,7 @@ def _judged(found: Estimate) -> str:
     number = found.judge_only.n
     if not found.judge or not number or number == found.n_total:
         return ""
-    return f"The judge has a verdict on {number:,} of them."
+    return f"The judge has a verdict on {number:,} of {found.n_total:,}."
 
 
 def _reached(found: Estimate) -> str:
@@ -133,7 +133,7 @@ def summary(planned: SamplePlanning) -> list[str]:
             f"Label at most {stopping.at_most:,} of {total}.",
             f"Estimand: {planned.meaning}, from people's labels alone.",
             f"Labelling may stop as soon as the half width of the 95% interval is {half} points.",
-            f"At the expected success rate that is on average after {stopping.expected:,} labelled trajectories.",
+            f"At the expected success rate, this takes {stopping.expected:,} labelled trajectories on average.",
             f"A sample of fixed size with this expected half width needs {stopping.fixed:,}.",
         ]
     else:
@@ -152,7 +152,7 @@ def summary(planned: SamplePlanning) -> list[str]:
     if planned.judge and stopping is None:
         told += [
             _compare_with_people(planned),
-            f"If the verdicts tell much less than expected: {worse} points with these labels; if nothing: {useless}.",
+            f"Half width if the verdicts are much less informative: {worse} points; if they are useless: {useless}.",
             quality(planned),
         ]
     told.append(
@@ -199,8 +199,8 @@ GOALS: dict[str, tuple[str, str]] = {
     "power": (f"a difference of {{}} points from another agent, shown with a probability of {POWER:.0%}", "size"),
     "accept": ("a success rate above {}", "rate"),
     "error": ("accepted wrongly with a probability of at most {}", "rate"),
-    "accept_from": ("accepted from {} successes", "count"),
-    "labels": ("of {} labels", "count"),
+    "accept_from": ("at least {} successes", "count"),
+    "labels": ("in {} labels", "count"),
     "expected_rate": ("at an expected success rate of {}", "rate"),
 }
 

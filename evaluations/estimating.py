@@ -18,7 +18,7 @@ from annotation import workflow
 from annotation.formats.printable import counted
 from annotation.models import Person, PlannedItem, SamplePlan, SampleStop, Submission
 from annotation.records import Verdict
-from annotation.workflow import describe_progress, may_stop, read_labels
+from annotation.workflow import describe_progress, may_stop, read_labels, stopping
 from evaluations import cases as loading
 from evaluations.cases import Case
 from evaluations.comparison import find_judgments
@@ -135,17 +135,17 @@ def _add_costs(judged: Iterable[Judged]) -> float | None:
 class SamplingProgress:
     """How narrow the interval of a sample that may stop early is; no rate, so that nobody learns verdicts."""
 
-    labelled: Annotated[int, "Trajectories with a final verdict, without gaps in the order of the plan."]
+    labelled: Annotated[int, "Trajectories of the last look, which is after every 10 final verdicts in the order."]
     at_most: Annotated[int, "Trajectories that people label if they do not stop."]
-    half_width: Annotated[float | None, "Of the 95% interval, rounded to 0.001; null before the first final verdict."]
+    half_width: Annotated[float | None, "Of the 95% interval, rounded up to 0.001; null before the first look."]
     wanted: Annotated[float, "Labelling may stop at this half width."]
-    may_stop: Annotated[bool, "True if the half width is the wanted one, and labelling has not stopped."]
-    stopped: Annotated[int | None, "Trajectories that people label since labelling stopped; null before."]
+    may_stop: Annotated[bool, "True if the interval is narrow enough and some drawn trajectories are not started."]
+    stopped: Annotated[int | None, "Trajectories of the sample after the stop; null before."]
 
     @property
     def sentence(self) -> str:
         told = describe_progress(self.labelled, self.at_most, self.half_width, self.wanted)
-        return told if self.stopped is None else f"{told} Labelling stopped: people label {self.stopped:,}."
+        return told if self.stopped is None else f"{told} Labelling stops at {self.stopped:,}."
 
     def as_json(self) -> dict[str, Any]:
         return fields_to_json(self)
@@ -156,15 +156,16 @@ def find_progress(submission: Submission) -> SamplingProgress | None:
     plan = SamplePlan.objects.filter(submission=submission).first()
     if plan is None or not may_stop(plan) or submission.audited:
         return None
-    labels = read_labels(plan)
+    labels, at_most = stopping.look(read_labels(plan)), sum(plan.labels.values())
     width, wanted = half_width(labels, plan.items.count()), plan.rule["half_width"]
     stopped = SampleStop.objects.filter(plan=plan).values_list("labelled", flat=True).first()
+    is_open = stopped is None and submission.frozen_at is None and submission.archived_at is None
     return SamplingProgress(
         labelled=len(labels),
-        at_most=sum(plan.labels.values()),
-        half_width=None if width is None else round(width, 3),
+        at_most=at_most,
+        half_width=None if width is None else stopping.round_up(width),
         wanted=wanted,
-        may_stop=width is not None and width <= wanted and stopped is None,
+        may_stop=is_open and stopping.is_narrow(width, wanted) and stopping.count_started(submission) < at_most,
         stopped=stopped,
     )
 
@@ -182,7 +183,7 @@ def name_strata(cases: Iterable[Case], verdicts: Verdicts, by_judge: bool) -> di
 
     Levels with fewer than `SMALLEST_STRATUM` trajectories of a verdict become "other levels". If these are still fewer,
     the next smallest level joins them. If only one stratum of the verdict is left, it is named by the verdict alone.
-    Verdicts are never merged. Trajectories without one are one stratum. Without a judge the levels alone are strata.
+    Verdicts are never merged. Those without a verdict are one stratum. Without a judge the levels alone are strata.
     """
     levels: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for case in cases:
@@ -270,7 +271,7 @@ class Estimate:
 
 NO_JUDGE = "no judge was chosen"
 NO_LABELS = "no trajectory has a final verdict of people"
-RUNS_ONLY = "a sample that may stop early estimates only the rate of these runs"
+RUNS_ONLY = "with early stopping, only the rate of these runs is estimated"
 
 
 def estimate(population: Population, estimand: Estimand | None = None) -> Estimate:
@@ -307,7 +308,7 @@ def estimate(population: Population, estimand: Estimand | None = None) -> Estima
         method=found.method,
         reason=found.reason,
         planned=plan is not None,
-        planned_half_width=_read_half_width(plan) if plan else None,
+        planned_half_width=_read_half_width(plan) if plan and chosen == plan.estimand else None,
         bounds=_bound(labelled, len(given)) if missing and not plan and labelled else None,
         decision=_decide(plan, labelled) if plan and not missing else "",
         levels=[_describe_level(str(level), by_level[level], missing, population) for level in levels],
@@ -321,9 +322,10 @@ def _in_order(
     """Return the estimates of some cases; if labelling may stop early, from their labels in the order of the plan."""
     if not population.may_stop:
         return found
-    place = {case.task_id: population.items[pk_of(case)].position for case in population.cases}
-    drawn = [case for case in cases if place[case.task] is not None]
-    return estimates.estimate_sequence(sorted(drawn, key=lambda case: place[case.task] or 0), found)
+    items = [(case.task_id, population.items.get(pk_of(case))) for case in population.cases]
+    place = {task: item.position for task, item in items if item is not None and item.position is not None}
+    drawn = sorted((case for case in cases if case.task in place), key=lambda case: place[case.task])
+    return estimates.estimate_sequence(drawn, found)
 
 
 def describe(estimand: Estimand, total: int) -> str:

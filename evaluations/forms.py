@@ -221,7 +221,7 @@ class PlanForm(forms.Form):
     may_stop = forms.BooleanField(
         label="Labelling may stop early",
         required=False,
-        help_text="You may stop as soon as the interval has the half width; the most labels that this needs are drawn.",
+        help_text="Stop once the interval has the half width. The sample is large enough for any verdicts.",
     )
     sensitivity = _number("Sensitivity of the judge", "Empty: measured on earlier submissions, else assumed.")
     specificity = _number("Specificity of the judge", "State both or neither.")

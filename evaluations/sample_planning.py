@@ -102,7 +102,7 @@ def require_usable(question: Question) -> None:
     if question.error is not None and question.accept is None:
         problems.append(Problem("plan_error_unused", "An error belongs to the goal of an acceptance.", "error"))
     if question.may_stop and (question.half_width is None or question.estimand is not Estimand.RUNS):
-        says = "Labelling may stop early only for a half width and the rate of these trajectories."
+        says = "Early stopping needs a half width as the goal and the rate of these trajectories."
         problems.append(Problem("plan_stop_unusable", says, "may_stop"))
     if (question.sensitivity is None) != (question.specificity is None):
         problems.append(
@@ -206,7 +206,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class StoppingPlan:
-    """Labelled trajectories of a sample that may stop early. Looking after every label has a price: ``fixed``."""
+    """Labelled trajectories of a sample that may stop early. Looking after every label costs labels: see ``fixed``."""
 
     at_most: Annotated[int, "Enough, whatever the labels are."]
     expected: Annotated[int, "On average at the expected success rate."]
@@ -229,8 +229,8 @@ class SamplePlanning:
     expected_rate: Annotated[float, "Expected success rate of all trajectories; 0.5 if nothing is known of it."]
     expected_half_width: float
     people_alone_labels: Annotated[int, "Trajectories that people alone would label, at the same expected rate."]
-    half_width_if_judge_is_worse: Annotated[float, "If the rates of the strata are only half as far from one half."]
-    half_width_if_judge_is_useless: Annotated[float, "If they are one half."]
+    half_width_if_judge_is_worse: Annotated[float, "If the rate of each stratum is halfway to 0.5."]
+    half_width_if_judge_is_useless: Annotated[float, "If each rate is 0.5."]
     acceptance: Annotated[AcceptancePlan | None, "Only for the goal of an acceptance."]
     stopping: Annotated[StoppingPlan | None, "Only if labelling may stop early."]
     quality: JudgeQuality | None
@@ -258,7 +258,7 @@ def plan_sample(
             f"{judge} has no verdict on any of the {total:,} trajectories. Run it first, or plan without a judge."
         )
     if judge is not None and question.expected_rate is not None:
-        says = "An expected success rate belongs to a plan without a judge. With one, it follows from the verdicts."
+        says = "Omit the expected success rate: with a judge, it follows from the verdicts."
         raise Incomplete([Problem("plan_rate_unused", says, "expected_rate")])
     quality = find_quality(question, judge, earlier) if judge else None
     rates = expect_rates(population, quality, question.expected_rate)

@@ -26,9 +26,7 @@ class SamplePlan(models.Model):
         RUNS = "runs"
         AGENT = "agent"
 
-    NOT_SENT = (
-        "A planned sample cannot be sent: the published format has no label for trajectories that were not drawn."
-    )
+    NOT_SENT = "A planned sample cannot be sent: the published format needs a label for each trajectory."
 
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="sample_plan")
     goal = models.JSONField()
@@ -75,7 +73,7 @@ class PlannedItem(models.Model):
 
 
 class SampleStop(models.Model):
-    """The end of labelling by a rule that may stop early: only the first ``labelled`` places of the order count."""
+    """An early stop of labelling: only the first ``labelled`` places of the order count."""
 
     plan = models.OneToOneField(SamplePlan, on_delete=models.PROTECT, related_name="stop")
     labelled = models.PositiveIntegerField()

@@ -13,7 +13,7 @@ from annotation import progress, queue, workflow
 from annotation.models import Assignment, Person, SampleStop, Submission, Trajectory
 from annotation.models.states import State, state_of
 from annotation.tests.testing import adjudicate_all, bare_submission, cast, content, label_all, plan_terms
-from annotation.workflow import integrity
+from annotation.workflow import integrity, stopping
 
 pytestmark = pytest.mark.django_db
 RULE = {"rule": "anytime", "half_width": 0.3}
@@ -29,6 +29,12 @@ def terms_of(submission: Submission, **changes: Any) -> workflow.PlanTerms:
 def narrow(labels: Sequence[int], total: int) -> float | None:
     """A half width that two labels make narrow enough."""
     return 0.3 if len(labels) >= 2 else 0.4 if labels else None
+
+
+@pytest.fixture(autouse=True)
+def look_after_each_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples here are too small for a look after every tenth label."""
+    monkeypatch.setattr(stopping, "LOOK_EVERY", 1)
 
 
 @pytest.fixture
@@ -136,10 +142,10 @@ def refused(made: Made, code: str, says: str, measure: Any = narrow) -> None:
 
 def test_stop_needs_the_half_width_of_the_rule(made: Made) -> None:
     submission, people = made
-    refused(made, "interval_too_wide", "After 0 of at most 6 labelled trajectories: no half width, wanted 30.")
+    refused(made, "interval_too_wide", "After 0 of at most 6 labelled trajectories: no interval yet, goal 30.")
     label_first(submission, people, 1)
     decide(submission, people)
-    refused(made, "interval_too_wide", "After 1 of at most 6 labelled trajectories: half width 40.0 points, wanted 30.")
+    refused(made, "interval_too_wide", "After 1 of at most 6 labelled trajectories: half width 40.0 points, goal 30.")
 
 
 def test_a_gap_ends_the_look(made: Made) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
+from math import ceil
 
 from django.db import transaction
 from django.db.models import Max
@@ -12,9 +13,12 @@ from annotation import clock
 from annotation.models import Assignment, Person, SamplePlan, SampleStop, Submission, Trajectory
 from annotation.models.states import FINAL, final_verdict, with_state
 from annotation.records import Verdict
+from annotation.workflow.annotating import return_expired_leases
 from annotation.workflow.guards import Conflict, Role, lock_submission, record, require_member, require_unfrozen
 
 ANYTIME = "anytime"
+LOOK_EVERY = 10  # labels: the change of the width after a single label would tell its verdict
+SAME = 1e-12  # differences of rounding
 Widths = Callable[[Sequence[int], int], float | None]  # labels (n,) and trajectories N to the half width
 
 
@@ -30,8 +34,13 @@ def read_labels(plan: SamplePlan) -> list[int]:
     return [int(final_verdict(row) is Verdict.SUCCESS) for row in decided]
 
 
+def look(labels: Sequence[int]) -> Sequence[int]:
+    """Return the labels of the last look: every tenth."""
+    return labels[: len(labels) // LOOK_EVERY * LOOK_EVERY]
+
+
 def stop_sampling(person: Person, submission: Submission, measure: Widths) -> SampleStop:
-    """Leave out the drawn trajectories that nobody has started, if ``measure`` of the labels is what the rule wants.
+    """Leave out the places after the last started one, if the half width by ``measure`` is narrow enough.
 
     The others are completed as usual: the interval holds at every number of labels. Raises Conflict.
     """
@@ -42,16 +51,27 @@ def stop_sampling(person: Person, submission: Submission, measure: Widths) -> Sa
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
         plan = _require_stoppable(submission)
-        labels = read_labels(plan)
+        labels = look(read_labels(plan))
         _require_narrow(plan, labels, measure(labels, plan.items.count()))
-        started = Assignment.objects.filter(trajectory__submission=submission)
-        labelled = 1 + started.aggregate(last=Max("trajectory__planned_item__position"))["last"]
+        return_expired_leases(submission)
+        labelled = count_started(submission)
         if labelled >= sum(plan.labels.values()):
             raise Conflict("All drawn trajectories are started, so none can be left out.", "nothing_to_stop")
         stop = SampleStop.objects.create(plan=plan, labelled=labelled, stopped_by=person, stopped_at=clock.now())
         submission.trajectories.filter(planned_item__position__gte=labelled).update(open_slots=0)
         record(submission, member, "sampling_stopped", labelled=labelled)
         return stop
+
+
+def count_started(submission: Submission) -> int:
+    """Return the places of the order up to the last one that somebody has started."""
+    started = Assignment.objects.filter(trajectory__submission=submission)
+    last = started.aggregate(last=Max("trajectory__planned_item__position"))["last"]
+    return 0 if last is None else 1 + last
+
+
+def is_narrow(half_width: float | None, wanted: float) -> bool:
+    return half_width is not None and half_width <= wanted + SAME
 
 
 def _require_stoppable(submission: Submission) -> SamplePlan:
@@ -65,12 +85,17 @@ def _require_stoppable(submission: Submission) -> SamplePlan:
 
 def describe_progress(labelled: int, at_most: int, half_width: float | None, wanted: float) -> str:
     """Return how narrow the interval is; without the rate, so that nobody learns verdicts."""
-    now = "no half width" if half_width is None else f"half width {100 * half_width:.1f} points"
-    return f"After {labelled:,} of at most {at_most:,} labelled trajectories: {now}, wanted {100 * wanted:g}."
+    now = "no interval yet" if half_width is None else f"half width {100 * round_up(half_width):.1f} points"
+    return f"After {labelled:,} of at most {at_most:,} labelled trajectories: {now}, goal {100 * wanted:g}."
+
+
+def round_up(half_width: float) -> float:
+    """Return the half width rounded up to 0.001, so that one that is too wide never looks like the goal."""
+    return ceil(half_width * 1000 - SAME) / 1000
 
 
 def _require_narrow(plan: SamplePlan, labels: Sequence[int], half_width: float | None) -> None:
     wanted = plan.rule["half_width"]
-    if half_width is None or half_width > wanted:
+    if not is_narrow(half_width, wanted):
         progress = describe_progress(len(labels), sum(plan.labels.values()), half_width, wanted)
         raise Conflict(f"The interval is too wide to stop. {progress}", "interval_too_wide")

@@ -75,7 +75,7 @@ class PlanQuestion(serializers.Serializer):
     )
     review_usd = serializers.FloatField(required=False, help_text="The price of a review.")
     may_stop = serializers.BooleanField(
-        required=False, help_text="With half_width: labelling may stop as soon as the interval is so narrow."
+        required=False, help_text="With half_width: labelling may stop once the interval is that narrow."
     )
 
 
@@ -109,7 +109,7 @@ class SubmissionEstimate(Report):
 
 
 class SamplingStop(View):
-    """The stop of a planned sample that may stop early, for its maintainers."""
+    """The early stop of a planned sample, for its maintainers."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
     tag = "Submissions"

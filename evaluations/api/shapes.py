@@ -291,13 +291,13 @@ LEFT_OUT_HERE: dict[str, Any] = {
 
 
 class BenchmarkAgreementSerializer(AgreementSerializer):  # type: ignore[misc,valid-type]
-    """`AgreementSerializer` over the submissions of a benchmark."""
+    """Agreement over the submissions of a benchmark."""
 
     left_out = LeftOutSerializer(**LEFT_OUT_HERE)
 
 
 class BenchmarkComparisonSerializer(ComparisonSerializer):  # type: ignore[misc,valid-type]
-    """`ComparisonSerializer` over the submissions of a benchmark."""
+    """A comparison over the submissions of a benchmark."""
 
     left_out = LeftOutSerializer(**LEFT_OUT_HERE)
 

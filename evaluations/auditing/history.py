@@ -166,7 +166,7 @@ def _write_stop(context: ImportContext, plan: SamplePlan, stated: Document | Non
         return
     problem = None if stated["stopped_by"] in context.people else "it is by a person who is not in people.json"
     drawn = plan.items.exclude(position=None).count()
-    problem = problem or (None if 0 < stated["labelled"] < drawn else "it leaves out all or nothing of the sample")
+    problem = problem or (None if 0 < stated["labelled"] < drawn else "it leaves out everything or nothing")
     if context.rejections.accept("stop of the sample", problem):
         by, at = context.people[stated["stopped_by"]], parse_time(stated["stopped_at"])
         SampleStop.objects.create(plan=plan, labelled=stated["labelled"], stopped_by=by, stopped_at=at)

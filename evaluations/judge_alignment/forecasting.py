@@ -39,7 +39,7 @@ class Forecast:
         cost = (
             "cost unknown: the model has no price"
             if self.cost is None or self.cost_high is None
-            else f"{self.cost:.4f} to {self.cost_high:.4f} USD without rewriting"
+            else f"{self.cost:.4f} to {self.cost_high:.4f} USD plus rewriting"
         )
         return (
             f"{self.calls:,} to {counted(self.calls_high, 'call')}, {cost}. "

@@ -22,7 +22,7 @@ NO_CASES, NO_VERDICTS = "no trajectories", "The judge has no verdict on any traj
 ALL_LABELLED = "People labelled all trajectories."
 SAME_VERDICT = "The judge gave every trajectory the same verdict."
 WIDER = "The judge's verdicts do not make the interval narrower."
-MAY_STOP = "An estimate that may stop early uses people's labels alone."
+MAY_STOP = "If labelling may stop early, only people's labels count."
 
 
 @dataclass(frozen=True, slots=True)

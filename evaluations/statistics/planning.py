@@ -31,8 +31,8 @@ class StratumPlan:
 class LabelPlan:
     """Labels of each stratum, half the expected width of the interval, and what people alone need for that width.
 
-    ``if_judge_is_worse``: half the expected width with these labels if the rates of the strata are only half as far
-    from one half, and ``if_judge_is_useless``, if all are one half, for which intervals are widest.
+    ``if_judge_is_worse``: half the expected width with these labels if the rates of the strata are halfway from
+    the expected ones to 0.5, and ``if_judge_is_useless``, if all are 0.5: the widest intervals.
     """
 
     labels: int
@@ -68,7 +68,7 @@ def rates_of_judge(judged: Mapping[bool, int], sensitivity: float, specificity: 
 
 
 def rates_of_unbiased_judge(judged: Mapping[bool, int], sensitivity: float, specificity: float) -> dict[bool, float]:
-    """Return the same rates if the judge's share of successes q is the true rate: q + (1 - q) J and q (1 - J).
+    """Return `rates_of_judge` if the judge's share of successes q is the true rate: q + (1 - q) J and q (1 - J).
 
     J = sensitivity + specificity - 1. For a judge whose quality is only assumed, because a small error in it moves the
     rate p of `rates_of_judge` far. ValueError as there.

@@ -25,8 +25,9 @@ def confidence_sequence(labels: Sequence[int], total: int, alpha: float = ALPHA)
     is P(first n labels | all numbers of successes 0..N equally likely) / P(first n labels | T successes among N), a
     product of (k + 1) / (m + 2), k labels like the next one among m, over the share of such trajectories that is left.
     For the true T it is a martingale with mean 1, so by Ville's inequality it reaches 1 / alpha at any n with a
-    probability of at most alpha = 5%. The interval has the T whose ratio was below 20 up to then, and is widened to
-    hold the value. It is wider than an interval for a fixed number of labels, and has no width after all labels.
+    probability of at most alpha = 5%. The interval has the T whose ratio was below 20 up to then (or up to the last
+    label that left one), and is widened to hold the value. It is wider than an interval for a fixed number of labels,
+    and has no width after all labels.
 
     ValueError for another label and for more labels than runs. Source: Waudby-Smith and Ramdas (2020), Confidence
     sequences for sampling without replacement, NeurIPS 33.
@@ -35,6 +36,7 @@ def confidence_sequence(labels: Sequence[int], total: int, alpha: float = ALPHA)
         raise ValueError(f"Labels are 0 or 1, and at most as many as the {total} trajectories.")
     possible, successes = np.ones(total + 1, bool), np.arange(total + 1)
     ratio, hits, found = np.zeros(total + 1), 0, []
+    inside = successes
     with np.errstate(divide="ignore"):
         for seen, label in enumerate(labels):
             left = successes - hits if label else total - seen - (successes - hits)
@@ -43,14 +45,15 @@ def confidence_sequence(labels: Sequence[int], total: int, alpha: float = ALPHA)
             ratio = ratio + predicted - chance
             hits += label
             possible &= ratio < -np.log(alpha) - TIE
-            found.append(_interval(possible, hits, seen + 1, total))
+            inside = np.flatnonzero(possible) if possible.any() else inside
+            found.append(_interval(inside, hits, seen + 1, total))
     return found
 
 
-def _interval(possible: NDArray[np.bool_], hits: int, labelled: int, total: int) -> Measure:
-    value, inside = hits / labelled, np.flatnonzero(possible)
-    ends = (float(inside[0]) / total, float(inside[-1]) / total) if len(inside) else (value, value)
-    return Measure(value, labelled, low=min(ends[0], value), high=max(ends[1], value))
+def _interval(inside: NDArray[np.int64], hits: int, labelled: int, total: int) -> Measure:
+    value = hits / labelled
+    low, high = float(inside[0]) / total, float(inside[-1]) / total
+    return Measure(value, labelled, low=min(low, value), high=max(high, value))
 
 
 def half_width(labels: Sequence[int], total: int) -> float | None:

@@ -7,11 +7,13 @@ failure by all, the second is a dispute.
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 from annotation import queue, workflow
 from annotation.label_fields import LabelContent
 from annotation.models import Person, PlannedItem, Submission, Trajectory
 from annotation.tests import testing
+from annotation.workflow import stopping
 from evaluations import estimating
 from evaluations.tests.finished import finish
 
@@ -45,7 +47,8 @@ def stopped_review(folder: Path, *, steps: int = 2, width: float = 0.31, drawn: 
     workflow.make_plan(people["mira"], submission, terms)
     label_first(submission, people, 4)
     workflow.claim(people["alice"], submission)
-    estimating.stop_sampling(people["mira"], submission)
+    with patch.object(stopping, "LOOK_EVERY", 1):  # the sample is too small for a look after every tenth label
+        estimating.stop_sampling(people["mira"], submission)
     submission.refresh_from_db()
     return finish(people, submission, {})
 

@@ -109,3 +109,11 @@ def test_mean_number_of_labels_is_that_of_other_orders(total: int, width: float,
 def test_everything_is_labelled_if_no_fewer_labels_are_enough() -> None:
     assert (most_labels(5, 0.01), mean_labels(5, 0.01, 0.4), most_labels(1, 0.4)) == (5, 5, 1)
     assert half_width([], 5) is None
+
+
+def test_sequence_that_excludes_every_rate_keeps_its_last_interval() -> None:
+    # 20 successes, then 17 failures: no rate of 200 runs explains all looks, which is part of the 5%.
+    found = confidence_sequence([1] * 20 + [0] * 17, 200)
+    assert all(each.high - each.low > 0.1 for each in found)
+    again = numbers.confidence_sequence([1] * 20 + [0] * 17, 200)
+    assert np.allclose([(each.low, each.high) for each in found], again)

@@ -184,3 +184,13 @@ def test_draw_may_take_more_of_a_level_than_of_others(rule: dict[str, Any]) -> N
     if rule["rule"] == "anytime":
         assert found.levels[1].people == confidence_sequence([0], 6)[-1]
         assert found.people == confidence_sequence([1, 1, 0, 1, 0], 10)[-1]
+
+
+def test_item_that_the_plan_lacks_counts_as_not_drawn() -> None:
+    # Audits leave out items that a bundle states wrongly.
+    given = population(trajectories(1, 0, None, None), drawn="xx--")
+    assert given.plan is not None
+    given.plan.rule = {"rule": "anytime", "half_width": 0.3}
+    del given.items[4]  # type: ignore[attr-defined]
+    found = estimate(given)
+    assert (found.n_labelled, found.n_total) == (2, 4)

@@ -140,8 +140,7 @@ def test_expected_rate_is_for_people_alone(made: Made) -> None:
     found = planned(made[0], "--accept", 0.6, "--expected-rate", 0.9, judge=None)
     assert (found["expected_rate"], found["acceptance"]["power"] >= 0.9) == (0.9, True)
     assert (
-        "belongs to a plan without a judge"
-        in refused("plan_sample", *words, "--judge", JUDGE, "--expected-rate", 0.9)[1]
+        "Omit the expected success rate" in refused("plan_sample", *words, "--judge", JUDGE, "--expected-rate", 0.9)[1]
     )
 
 

@@ -263,7 +263,7 @@ def test_acceptance_is_decided_by_the_rule_that_the_plan_has(verdict: int, says:
     needed, labels = plan.goal["accept_from"], plan.goal["labels"]
     # Of 40, 8 are the most successes that are not to be accepted.
     assert hypergeom(40, 8, labels).sf(needed - 1) <= 0.05 < hypergeom(40, 8, labels).sf(needed - 2)
-    rule = f"accepted wrongly with a probability of at most 5.0%, accepted from {needed} successes, of {labels} labels."
+    rule = f"accepted wrongly with a probability of at most 5.0%, at least {needed} successes, in {labels} labels."
     assert f"Goal: a success rate above 20.0%, {rule}" in text(client.get(planner(submission)))
     tasks = plan.items.filter(position__isnull=False).values_list("trajectory__task__external_id", flat=True)
     finish(people, submission, dict.fromkeys(tasks, [verdict] * 3), adjudicated=verdict)

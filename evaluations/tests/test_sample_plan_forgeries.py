@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ def test_verdicts_of_the_plan_are_those_of_the_judgments(honest: bytes) -> None:
         bundle.judgments = [lines[0] | forged, *lines[1:]]
         found = sample_findings(bundle)[0]
         assert (found.result, found.places) == (Result.FAIL, (lines[0]["task_id"],))
+    bundle.judgments = [line | {"verdict": 1 - line["verdict"], "judged_at": "2999-01-01T00:00:00Z"} for line in lines]
+    assert len(sample_findings(bundle)[0].places) == len(lines)
+    # A task without a judgment proves nothing, and clocks of two machines may differ.
+    soon = (datetime.fromisoformat(before) + timedelta(seconds=60)).isoformat()
+    bundle.judgments = [line | {"judged_at": soon} for line in lines[1:]]
+    assert sample_findings(bundle)[0].result is Result.PASS
     # Labels 2 of a judge are no success, as 0 is in the plan.
     bundle.judgments = [line | {"verdict": 2} if line["verdict"] == 0 else line for line in lines]
     assert sample_findings(bundle)[0].result is Result.PASS

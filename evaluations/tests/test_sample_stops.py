@@ -21,6 +21,7 @@ from annotation.models.states import State, with_state
 from annotation.tests import testing
 from annotation.tests.test_api_submissions import get as api_get
 from annotation.tests.test_api_submissions import problem
+from annotation.workflow import stopping
 from evaluations import exports
 from evaluations.api.estimating import ProgressSerializer, SamplePlanningSerializer
 from evaluations.estimating import estimate, find_progress, load_population
@@ -35,8 +36,15 @@ from evaluations.verifier.checking import Given
 from evaluations.verifier.findings import Result
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
+LOOK_EVERY = stopping.LOOK_EVERY
 Made = tuple[Submission, dict[str, Person]]
 RULE = {"rule": "anytime", "half_width": 0.31}
+
+
+@pytest.fixture(autouse=True)
+def look_after_each_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples here are too small for a look after every tenth label."""
+    monkeypatch.setattr(stopping, "LOOK_EVERY", 1)
 
 
 @pytest.fixture
@@ -106,14 +114,14 @@ def test_words_say_that_a_fixed_sample_needs_fewer() -> None:
     found = planned(submission, "--half-width", 0.1, "--may-stop")["stopping"]
     out, _ = told("plan_sample", "--submission", submission.pk, "--half-width", 0.1, "--may-stop")
     assert f"Label at most {found['at_most']} of 60 trajectories." in out
-    assert f"on average after {found['expected']} labelled trajectories" in out
+    assert f"this takes {found['expected']} labelled trajectories on average" in out
     assert f"A sample of fixed size with this expected half width needs {found['fixed']}." in out
 
 
 @pytest.mark.parametrize("options", [("--budget", 30), ("--accept", 0.2), ("--half-width", 0.1, "--estimand", "agent")])
 def test_only_a_half_width_of_these_runs_may_stop(options: tuple[Any, ...]) -> None:
     submission, _ = judged_submission(60)
-    with pytest.raises(CommandError, match="only for a half width and the rate of these trajectories") as refused:
+    with pytest.raises(CommandError, match="needs a half width as the goal and the rate of these") as refused:
         planned(submission, *options, "--may-stop")
     assert refused.value.returncode == 2
 
@@ -142,7 +150,7 @@ def test_page_refuses_the_rule_for_a_budget_at_its_field() -> None:
     submission, people = judged_submission(60)
     asked = {"budget": "30", "may_stop": "on"}
     page = client_of(people["mira"]).get(reverse("sample-plan", args=[submission.pk]), asked)
-    assert "only for a half width and the rate of these trajectories" in text(page, 400)
+    assert "needs a half width as the goal and the rate of these" in text(page, 400)
 
 
 def test_api_plans_with_the_rule() -> None:
@@ -156,7 +164,7 @@ def test_api_plans_with_the_rule() -> None:
 # --- the progress and the stop ---------------------------------------------------------------------------------
 
 
-def test_look_has_no_rate(made: Made) -> None:
+def test_progress_has_no_rate(made: Made) -> None:
     submission, people = made
     empty = find_progress(submission)
     assert empty is not None
@@ -172,7 +180,22 @@ def test_look_has_no_rate(made: Made) -> None:
         "may_stop": False,
         "stopped": None,
     }
-    assert progress.sentence == "After 3 of at most 8 labelled trajectories: half width 35.0 points, wanted 31."
+    assert progress.sentence == "After 3 of at most 8 labelled trajectories: half width 35.0 points, goal 31."
+
+
+def test_progress_changes_only_with_every_tenth_label(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change of the width after one label would tell its verdict."""
+    submission, people = made
+    assert LOOK_EVERY == 10
+    monkeypatch.setattr(stopping, "LOOK_EVERY", 3)
+    label_first(submission, people, 2)
+    before = find_progress(submission)
+    assert before is not None
+    assert (before.labelled, before.half_width, before.may_stop) == (0, None, False)
+    label_first(submission, people, 2)
+    after = find_progress(submission)
+    assert after is not None
+    assert after.labelled == 3
 
 
 def test_page_stops_when_the_interval_is_narrow_enough(made: Made) -> None:
@@ -180,7 +203,7 @@ def test_page_stops_when_the_interval_is_narrow_enough(made: Made) -> None:
     client, page = client_of(people["mira"]), reverse("sample-plan", args=[submission.pk])
     label_first(submission, people, 3)
     shown = client.get(page)
-    assert "After 3 of at most 8 labelled trajectories: half width 35.0 points, wanted 31." in text(shown)
+    assert "After 3 of at most 8 labelled trajectories: half width 35.0 points, goal 31." in text(shown)
     assert stop_address(submission) not in shown.content.decode()
     refused = client.post(stop_address(submission), {"confirmed": "on"})
     assert "The interval is too wide to stop." in text(refused, 409)
@@ -189,7 +212,7 @@ def test_page_stops_when_the_interval_is_narrow_enough(made: Made) -> None:
     assert "cannot be undone" in text(client.post(stop_address(submission)), 400)
     assert not SampleStop.objects.exists()
     done = client.post(stop_address(submission), {"confirmed": "on"}, follow=True)
-    assert "Labelling stopped: people label 4 trajectories." in text(done)
+    assert "Labelling stops at 4 trajectories." in text(done)
     assert stop_address(submission) not in client.get(page).content.decode()
 
 
@@ -203,13 +226,13 @@ def test_only_its_maintainer_stops_by_page(made: Made, who: str | None, code: in
 
 
 @pytest.mark.parametrize(("who", "status"), [("alice", 403), ("carol", 403), ("dave", 404), (None, 401)])
-def test_look_is_for_the_maintainer(made: Made, who: str | None, status: int) -> None:
+def test_progress_is_for_the_maintainer(made: Made, who: str | None, status: int) -> None:
     submission, people = made
     person = None if who is None else people[who]
     problem(api_get(person, f"/submissions/{submission.pk}/sample-plan/stop"), status)
 
 
-def test_operator_who_labels_sees_no_look(made: Made) -> None:
+def test_operator_who_labels_sees_no_progress(made: Made) -> None:
     submission, people = made
     operator = testing.person("olga", is_staff=True)
     Person.objects.filter(pk=operator.pk).update(is_superuser=True)
@@ -220,7 +243,7 @@ def test_operator_who_labels_sees_no_look(made: Made) -> None:
     problem(api_get(operator, path), 403)
 
 
-def test_api_looks_and_stops(made: Made) -> None:
+def test_api_shows_progress_and_stops(made: Made) -> None:
     submission, people = made
     client, path = client_of(people["mira"]), reverse("api-stop-sampling", args=[submission.pk])
     label_first(submission, people, 3)
@@ -233,7 +256,7 @@ def test_api_looks_and_stops(made: Made) -> None:
     assert "already stopped" in problem(client.post(path), 409)["detail"]
 
 
-def test_api_has_no_look_at_a_fixed_sample() -> None:
+def test_api_has_no_progress_of_a_fixed_sample() -> None:
     submission, people = judged_submission(12)
     path = f"/submissions/{submission.pk}/sample-plan/stop"
     problem(api_get(people["mira"], path), 404)
@@ -241,10 +264,10 @@ def test_api_has_no_look_at_a_fixed_sample() -> None:
     problem(api_get(people["mira"], path), 404)
 
 
-def test_commands_look_and_stop(made: Made) -> None:
+def test_commands_show_progress_and_stop(made: Made) -> None:
     submission, people = made
     label_first(submission, people, 3)
-    says = "After 3 of at most 8 labelled trajectories: half width 35.0 points, wanted 31."
+    says = "After 3 of at most 8 labelled trajectories: half width 35.0 points, goal 31."
     out, err = told("estimate", "--submission", submission.pk)
     assert says in err
     assert "5 of the 8 drawn trajectories have no final verdict yet" in out
@@ -254,8 +277,8 @@ def test_commands_look_and_stop(made: Made) -> None:
     with pytest.raises(CommandError, match="Only an active maintainer"):
         told("stop_sampling", submission.pk, "--as", "alice")
     out, _ = told("stop_sampling", submission.pk, "--as", "mira")
-    assert out == f"Labelling stopped: people label 4 trajectories of submission {submission.pk}.\n"
-    assert "Labelling stopped: people label 4." in told("estimate", "--submission", submission.pk)[1]
+    assert out == f"Labelling stops at 4 trajectories of submission {submission.pk}.\n"
+    assert "Labelling stops at 4." in told("estimate", "--submission", submission.pk)[1]
 
 
 # --- what is estimated ------------------------------------------------------------------------------------------------
@@ -274,7 +297,7 @@ def test_estimate_is_the_confidence_sequence(tmp_path: Path) -> None:
 def test_estimate_of_the_agent_is_undefined(tmp_path: Path) -> None:
     submission = stopped_review(tmp_path / "package")
     found = estimate(load_population(submission, None), Estimand.AGENT)
-    assert "estimates only the rate of these runs" in found.people.undefined
+    assert "only the rate of these runs is estimated" in found.people.undefined
     assert found.combined.value is None
 
 
@@ -295,7 +318,7 @@ def test_bundle_with_a_stop_verifies_and_can_be_audited(tmp_path: Path) -> None:
     assert figures["people"] == figures["combined"] == interval.as_json()
     findings = {each.name: each for each in verify_bundle(str(path), Given()).findings}
     assert [each.says for each in findings.values() if each.result is Result.FAIL] == []
-    assert "Labelling stopped there, of 8 planned." in findings["sample_plan"].says
+    assert "Labelling stopped early: 8 were drawn." in findings["sample_plan"].says
     audit = audited.audit_of(submission, tmp_path)
     rows: Any = with_state(audit.submission.trajectories.select_related("task"))
     labelled = {row.task.external_id for row in rows if row.state != State.NOT_DRAWN}

@@ -303,11 +303,11 @@ def beta_binomial(trials: int, a: float, b: float) -> list[float]:
 def confidence_sequence(labels: Sequence[int], total: int) -> list[tuple[float, float]]:
     """Return the ends of the interval after each of the labels (1 success) in random order, of ``total`` runs.
 
-    An end moves inwards while its number of successes is excluded. Those that one look leaves are in a row, because
-    their likelihood has one peak.
+    An end moves inwards while its number of successes is excluded, unless none would be left. Those not excluded are
+    consecutive, because their likelihood has one peak.
     """
     low, high, hits = 0, total, 0
-    found = []
+    last, found = (low, high), []
     for seen, label in enumerate(labels, 1):
         hits += label
         value = hits / seen
@@ -315,8 +315,8 @@ def confidence_sequence(labels: Sequence[int], total: int) -> list[tuple[float, 
             low += 1
         while low <= high and _is_excluded(high, hits, seen, total):
             high -= 1
-        ends = (low / total, high / total) if low <= high else (value, value)
-        found.append((min(ends[0], value), max(ends[1], value)))
+        last = (low, high) if low <= high else last
+        found.append((min(last[0] / total, value), max(last[1] / total, value)))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
+from evaluations.verifier.judgments import CLOCKS_APART
 from evaluations.verifier.replay import PLANNED, STOPPED, History, Moment, replay_events
 from evaluations.verifier.rules import ANYTIME, ESTIMANDS, FIXED, LEAST_OF_STRATUM, RUNS, SLOT_LEFT, SUCCESS
 from evaluations.verifier.values import get_integer, get_text, seconds_between, show
@@ -50,10 +51,11 @@ def sample_findings(bundle: Bundle) -> list[Finding]:
         *_outside(bundle, history),
     ]
     drawn, total = len(bundle.to_label()), len(bundle.trajectories)
+    of_all = plural(total, "trajectory", "trajectories")
     strata = plural(len(bundle.sample_plan["labels"]), "stratum", "strata")
-    good = f"{drawn:,} of {plural(total, 'trajectory', 'trajectories')} drawn from {strata}, before the first label."
+    good = f"A sample of {drawn:,} of {of_all}, drawn from {strata} before the first label."
     if "stopped" in bundle.sample_plan:
-        good += f" Labelling stopped there, of {sum(bundle.sample_plan['labels'].values()):,} planned."
+        good += f" Labelling stopped early: {sum(bundle.sample_plan['labels'].values()):,} were drawn."
     return [conclude("sample_plan", good, violations)]
 
 
@@ -97,7 +99,7 @@ def _terms(bundle: Bundle) -> Violations:
     if plan["rule"] != {"rule": FIXED} and width is None:
         yield "The stopping rule of the plan is not known here. Check with the verify.py of its version.", PLAN
     if width is not None and (len(plan["labels"]) != 1 or plan["estimand"] != RUNS):
-        yield "The plan may stop early, which needs one stratum and the rate of these runs.", PLAN
+        yield "Early stopping needs one stratum and the rate of these runs.", PLAN
     if plan["estimand"] not in ESTIMANDS:
         yield f"The plan estimates {show(plan['estimand'])}, which is not known here.", PLAN
     if not plan["judge"] and any(item["judged"] is not None for item in bundle.sample_items or ()):
@@ -141,11 +143,14 @@ def _verdicts_of_judge(bundle: Bundle) -> Violations:
     plan: Document = bundle.sample_plan or {}
     said: dict[str, set[bool]] = {}
     for line in bundle.judgments or ():
-        later = (seconds_between(plan["planned_at"], line["judged_at"]) or 0) > 0
-        if line["fingerprint"] == plan["judge"].get("fingerprint") and line["verdict"] is not None and not later:
-            said.setdefault(line["task_id"], set()).add(line["verdict"] == SUCCESS)
-    for item in bundle.sample_items or () if said else ():
-        if item["judged"] is not None and (item["judged"] == SUCCESS) not in said.get(item["task_id"], ()):
+        if line["fingerprint"] == plan["judge"].get("fingerprint"):
+            before = said.setdefault(line["task_id"], set())
+            later = (seconds_between(plan["planned_at"], line["judged_at"]) or 0) > CLOCKS_APART
+            before |= set() if later or line["verdict"] is None else {line["verdict"] == SUCCESS}
+    for item in bundle.sample_items or ():
+        # A bundle lacks imported judgments that do not count any more, so a task without any proves nothing.
+        known = said.get(item["task_id"])
+        if known is not None and item["judged"] is not None and (item["judged"] == SUCCESS) not in known:
             says = f"The verdict {item['judged']} on {show(item['task_id'])} is in the plan"
             yield f"{says}, but not among the judge's judgments before it.", item["task_id"]
 
@@ -202,7 +207,7 @@ def draw_again(items: list[Document], labels: dict[str, Any], seed: str) -> Draw
 
 
 def _stop(bundle: Bundle, history: History) -> Violations:
-    """Check that labelling stopped as the event says, and left out all that nobody held then, and nothing else."""
+    """Check that the stop left out all places after the last leased one, as its event says."""
     plan: Document = bundle.sample_plan or {}
     stop, stops = plan.get("stopped"), history.of(STOPPED)
     if len(stops) != (stop is not None):

@@ -19,7 +19,7 @@ from evaluations.judge_alignment import forecasting, looks, material, reporting,
 from judges.forms.runs import BudgetForm
 
 MEASURES = ("Kappa", "False positive rate", "False negative rate")
-NOT_CONFIRMED = "Confirm that you know that this look is counted. Nothing was counted."
+NOT_CONFIRMED = "Nothing was counted. Tick the confirmation, then test again."
 
 
 @page

@@ -64,7 +64,7 @@ def stop_sampling(request: Request, pk: int) -> HttpResponse:
         raise Incomplete([Problem("not_confirmed", "Confirm that you know that this cannot be undone.", "confirmed")])
     stop = estimating.stop_sampling(request.user, submission)
     labelled = counted(stop.labelled, "trajectory", "trajectories")
-    messages.success(request, f"Labelling stopped: people label {labelled}.")
+    messages.success(request, f"Labelling stops at {labelled}.")
     return redirect("sample-plan", pk)
 
 

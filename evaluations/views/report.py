@@ -30,6 +30,7 @@ from evaluations.comparison.judges import compare_judges
 from evaluations.estimating import Estimate
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
 from evaluations.statistics import Measure
+from evaluations.statistics.estimates import MAY_STOP
 from evaluations.tables import Table
 from evaluations.views.agreement import chart_outcomes, figures_of, require_unfrozen
 from evaluations.views.exporting import csv_file, paper_file
@@ -59,6 +60,7 @@ def report(request: Request, pk: int) -> HttpResponse:
         "trajectories": len(every),
         "unweighted": cases.describe_figures(submission),
         "estimate": estimate,
+        "may_stop": estimate is not None and estimate.reason == MAY_STOP,
         "provenance": report_tables.Provenance.of(submission),
         "generated_at": timezone.now(),
         "coefficients": [RAW_AGREEMENT, *COEFFICIENTS.values()],

@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--judge",
             metavar="NAME[@VERSION]",
-            help="the newest version, or that one (default: that of the sample plan)",
+            help="the newest version, or that one (default: the plan's judge)",
         )
         parser.add_argument(
             "--estimand",

@@ -50,7 +50,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--may-stop",
             action="store_true",
-            help="with --half-width: labelling may stop as soon as the interval is so narrow (see stop_sampling)",
+            help="with --half-width: labelling may stop once the interval is that narrow (see stop_sampling)",
         )
         parser.add_argument(
             "--error",

@@ -13,7 +13,7 @@ from evaluations.management.reports import refusals
 
 
 class Command(BaseCommand):
-    help = "Stop labelling a planned sample whose rule allows it, once its interval is narrow enough; once only."
+    help = "Stop labelling a planned sample, if its rule allows it and its interval is narrow enough."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("submission", type=int, metavar="ID", help="the submission with the planned sample")
@@ -24,4 +24,4 @@ class Command(BaseCommand):
         with refusals():
             stop = estimating.stop_sampling(person, submission)
         labelled = counted(stop.labelled, "trajectory", "trajectories")
-        self.stdout.write(f"Labelling stopped: people label {labelled} of submission {submission.pk}.")
+        self.stdout.write(f"Labelling stops at {labelled} of submission {submission.pk}.")
