@@ -101,11 +101,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     # Playwright keeps an event loop running in the thread of its tests, and no other can be started there afterwards.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-    named = read_repeated()
+    named, once = read_repeated(), read_repeated(excluded=True)
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
-        _mark_engine(item, named)
+        _mark_engine(item, named, once)
     if connection.vendor == "postgresql":
         return
     foreign = [item for item in items if item.get_closest_marker("postgresql")]
@@ -118,7 +118,7 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def _mark_engine(item: pytest.Item, named: set[str]) -> None:
+def _mark_engine(item: pytest.Item, named: set[str], once_enough: set[str]) -> None:
     """Mark a test that may query the database, and one that depends on its engine; `make test-long` repeats both."""
     once = item.get_closest_marker("once")
     of_engine = item.get_closest_marker("postgresql") or (item.get_closest_marker("servers") and not once)
@@ -130,14 +130,16 @@ def _mark_engine(item: pytest.Item, named: set[str]) -> None:
         return
     item.add_marker(pytest.mark.servers)
     module, function = item.nodeid.split("::")[0], item.nodeid.split("[")[0]
-    if of_engine or commits or module in named or function in named or os.environ.get("LONG_TESTS") == "1":
+    depends = (commits and module not in once_enough) or module in named or function in named
+    if of_engine or depends or os.environ.get("LONG_TESTS") == "1":
         item.add_marker(pytest.mark.repeated)
 
 
-def read_repeated() -> set[str]:
-    """Return the modules and tests (module::function) that `make test` repeats on PostgreSQL."""
+def read_repeated(*, excluded: bool = False) -> set[str]:
+    """Return the modules and tests (module::function) that `make test` repeats on PostgreSQL, or does not repeat."""
     lines = REPEATED.read_text(encoding="utf-8").splitlines()
-    return {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    named = {line.strip() for line in lines if line.strip() and not line.startswith("#")}
+    return {name.removeprefix("not ") for name in named if name.startswith("not ") == excluded}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
