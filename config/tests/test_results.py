@@ -219,8 +219,8 @@ TABLES = {"benchmark-agreement": ["overall"], "benchmark-comparison": ["agents"]
 
 
 def figures_of(found: dict[str, Any]) -> dict[str, Any]:
-    """Everything but the words that say what was asked for."""
-    return {name: said for name, said in found.items() if name != "scope"}
+    """Everything but the words that say what was asked for, and the samples that commands name beside their JSON."""
+    return {name: said for name, said in found.items() if name not in ("scope", "left_out")}
 
 
 @pytest.mark.parametrize("rules", ["default", "published"])

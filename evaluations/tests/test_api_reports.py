@@ -258,6 +258,7 @@ def test_the_command_without_a_judge_prints_the_same_as_the_judges(judgments: An
     call_command("compare", "--benchmark", "shops", "--json", stdout=(out := io.StringIO()))
     shown = answer(people["mira"], "/benchmarks/shops/judges")
 
+    assert shown.pop("left_out") == []  # the command says it beside its JSON
     assert shown | {"scope": ""} == json.loads(out.getvalue()) | {"scope": ""}
     (strict,) = shown["judges"]
     assert [(agent["agent"], agent["judged"]) for agent in shown["agents"]] == [("Careful Agent", False)]

@@ -245,7 +245,7 @@ def test_headings_and_title_reorder_nothing_and_can_be_broken() -> None:
     columns = [Column("Agent"), Column("\u202eevil", "rate", "What it means.")]
     page = drawn(Table("t", "\u202eof evil", columns, [["a", RATE]], note="\u202e"), csv="?csv=t")
     assert "\u202e" not in page.text_content()
-    assert page.xpath("//thead//bdi[@class='agent']/text()") == ["Agent", "\N{REPLACEMENT CHARACTER}evil"]
+    assert page.xpath("//thead//bdi/text()") == ["Agent", "\N{REPLACEMENT CHARACTER}evil"]
 
 
 def test_a_wide_table_is_there_again_in_parts_for_paper_which_nobody_hears() -> None:
