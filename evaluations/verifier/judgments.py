@@ -10,7 +10,7 @@ from typing import Any
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violation, Violations, all_of, conclude, noted, passed, plural
-from evaluations.verifier.rules import JUDGE_RUNS, TOLERANCE, is_imported_run
+from evaluations.verifier.rules import CLOCKS_APART, JUDGE_RUNS, TOLERANCE, is_imported_run
 from evaluations.verifier.values import event_place, get_integer, get_text, same_time, seconds_between, show
 
 THEIR_WORD = (
@@ -35,7 +35,6 @@ NO_VERDICT, FAILED_ITEMS, WAITING_ITEMS = "unscored", "failed", "waiting"  # cou
 OF_RUNS_HERE = ("event_run", "repeat", "started_at", "finished_at")  # fields of runs that were not imported
 RUN_FACTS = ("task_id", "repetition", "verdict", "error", "score", "judged_at")
 JUDGE_FACTS = ("scorer", "scorer_version", "model", "parameters", "generation")  # in a fingerprint, with prompts
-CLOCKS_APART = 300.0  # seconds by which the clocks of a worker and of the machine that writes an event may differ
 RUNS_NAMED = 5  # in a note
 
 Counts = Counter[str]  # number of items of a run by outcome: "0", "1", "2", and the three above

@@ -179,6 +179,7 @@ WHILE_FROZEN = frozenset(
 )
 
 TOLERANCE = 30.0  # seconds between a row and its event: they are written together, but a busy machine is slow
+CLOCKS_APART = 300.0  # seconds by which the clocks of a worker and of the machine that writes an event may differ
 DATED = re.compile(r"_(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])([0-9]{2})\Z")
 
 

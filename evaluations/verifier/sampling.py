@@ -12,9 +12,17 @@ from typing import Any
 from evaluations.verifier.canonical import try_digest
 from evaluations.verifier.documents import Bundle, Document
 from evaluations.verifier.findings import Finding, Violations, conclude, plural
-from evaluations.verifier.judgments import CLOCKS_APART
 from evaluations.verifier.replay import PLANNED, STOPPED, History, Moment, replay_events
-from evaluations.verifier.rules import ANYTIME, ESTIMANDS, FIXED, LEAST_OF_STRATUM, RUNS, SLOT_LEFT, SUCCESS
+from evaluations.verifier.rules import (
+    ANYTIME,
+    CLOCKS_APART,
+    ESTIMANDS,
+    FIXED,
+    LEAST_OF_STRATUM,
+    RUNS,
+    SLOT_LEFT,
+    SUCCESS,
+)
 from evaluations.verifier.values import get_integer, get_text, seconds_between, show
 
 PLAN, ITEMS = "sample-plan.json", "sample-items.jsonl"
