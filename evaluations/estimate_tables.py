@@ -215,8 +215,8 @@ def describe_terms(plan: SamplePlan) -> list[str]:
 
 def _list_goal(asked: Mapping[str, Any]) -> str:
     """Return what the planner was asked, and the rule that accepts; "" for a goal that is not known here."""
-    stated = [(words, asked.get(name), kind) for name, (words, kind) in GOALS.items()]
-    told = [words.format(written(value, kind)) for words, value, kind in stated if type(value) in (int, float)]
+    stated = [name for name in GOALS if type(asked.get(name)) in (int, float)]
+    told = [GOALS[name][0].format(written(asked[name], GOALS[name][1])) for name in stated]
     return f"Goal: {', '.join(told)}." if told else ""
 
 
