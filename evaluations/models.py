@@ -11,6 +11,35 @@ from django.db.models import Q
 
 from annotation.models import Arrival, Submission, WorkerJob
 from annotation.models import triggers as annotation_triggers
+from evaluations.registry_models import (
+    Entry,
+    EntryEvent,
+    EntryRow,
+    EntryVersion,
+    Intake,
+    Owner,
+    Relationship,
+    Takedown,
+)
+
+__all__ = [
+    "Anchor",
+    "Audit",
+    "AuditCheck",
+    "AuditDecision",
+    "BundleUpload",
+    "Delivery",
+    "Entry",
+    "EntryEvent",
+    "EntryRow",
+    "EntryVersion",
+    "Intake",
+    "Owner",
+    "Relationship",
+    "SigningKey",
+    "Standing",
+    "Takedown",
+]
 
 annotation_triggers.APPEND_ONLY |= {"evaluations_auditcheck": "", "evaluations_auditdecision": ""}
 
@@ -164,13 +193,17 @@ class BundleUpload(Arrival):
 
     ``given`` is the reference data of its uploader, from `encode_reference_data`; when the upload is finished, it is
     emptied and the file deleted. ``audit`` is the audit of the bundle. With ``again``, it was open already, and this
-    upload added another check. ``refused`` is the reason if there is no audit.
+    upload added another check. ``refused`` is the reason if there is no audit. ``opened_for`` is the owner of the
+    benchmark whose audit it becomes, if a submitter uploaded it as an entry.
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
     repeat = "Upload the bundle again."
 
     given = models.TextField(blank=True)
+    opened_for = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
     refused = models.TextField(blank=True)
     findings = models.JSONField(default=list, blank=True)
     audit = models.ForeignKey(Audit, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
