@@ -16,6 +16,7 @@ from evaluations.auditing import uploads
 from evaluations.evidence import standing
 from evaluations.judge_alignment import looks, steps
 from evaluations.models import BundleUpload, Delivery
+from evaluations.registry import entries
 from judges.models import JudgeRun
 
 
@@ -38,16 +39,24 @@ def open_bundle(upload_id: str) -> None:
     taken = arrivals.claim(BundleUpload, upload_id)
     if taken is not None:
         uploads.process_upload(taken)
+        entries.record_checks(upload_id)
+
+
+@shared_task
+def record_checks(upload_id: str) -> None:
+    entries.record_checks(upload_id)
 
 
 @shared_task
 def resume_bundles() -> None:
-    """Queue bundles (exports and uploads), alignments and looks again if they have no message or worker.
+    """Queue bundles, checks of entries, alignments and looks again if they have no message or worker.
 
     The database decides, not the broker.
     """
     for pk in arrivals.find_waiting(BundleUpload):
         open_bundle.delay(pk)
+    for pk in entries.find_unchecked():
+        record_checks.delay(pk)
     for pk in arrivals.find_waiting(Delivery):
         create_delivery.delay(pk)
     for alignment in steps.find_idle():

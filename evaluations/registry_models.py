@@ -264,7 +264,6 @@ class EntryRow(models.Model):
         return self.task_id
 
 
-
 class Takedown(models.Model):
     """A text that is not shown any more: the content of ``event``, or without one the description of the entry.
 

@@ -1,0 +1,93 @@
+"""What the owners of a benchmark should know of a new entry before they decide: checks that run by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from annotation.formats.printable import counted
+from evaluations.auditing.results import find_related_bundles
+from evaluations.models import Audit, Entry, Relationship
+from evaluations.registry import ledger
+
+# Findings of the bundle with a check of their own; all others count as the bundle's.
+SEPARATE = ("signature", "tasks", "coverage", "times", "robustness")
+MOST_SHOWN = 5
+PASS, NOTE, FAIL = "pass", "note", "fail"
+
+
+class Check(NamedTuple):
+    """``result`` is pass, note or fail, as for findings of bundles."""
+
+    name: str
+    result: str
+    says: str
+
+
+TITLES = {
+    "bundle": "Bundle",
+    "signature": "Signer",
+    "tasks": "Tasks and their versions",
+    "coverage": "Coverage",
+    "times": "Working times",
+    "robustness": "Robustness of judges",
+    "duplicates": "Duplicates",
+    "relationship": "Conflict of interest",
+}
+
+
+def check(entry: Entry, audit: Audit) -> list[Check]:
+    """Return all checks of an entry whose bundle was opened, failures first."""
+    found = [_check_bundle(audit), *_repeat_findings(audit), _find_duplicates(entry, audit), _check_relationship(entry)]
+    return sorted(found, key=lambda each: (FAIL, NOTE, PASS).index(each.result))
+
+
+def check_refused(reason: str) -> list[Check]:
+    """Return the only check of a bundle that could not be opened."""
+    return [Check("bundle", FAIL, reason)]
+
+
+def _check_bundle(audit: Audit) -> Check:
+    failed = [row["name"] for row in audit.findings if row["result"] == FAIL and row["name"] not in SEPARATE]
+    if failed:
+        return Check("bundle", FAIL, f"{counted(len(failed), 'check')} of the bundle failed: {', '.join(failed)}.")
+    return Check("bundle", PASS, "Nothing was changed since it was signed, and the rules were followed.")
+
+
+def _repeat_findings(audit: Audit) -> Iterator[Check]:
+    for name in SEPARATE:
+        rows = [row for row in audit.findings if row["name"] == name]
+        results = {row["result"] for row in rows}
+        worst = next((each for each in (FAIL, NOTE, PASS) if each in results), None)
+        if worst is not None:
+            yield Check(name, worst, " ".join(row["says"] for row in rows if row["result"] == worst))
+
+
+def _find_duplicates(entry: Entry, audit: Audit) -> Check:
+    others = Entry.objects.filter(benchmark=entry.benchmark_id).exclude(pk=entry.pk)
+    related = [each.pk for each in find_related_bundles(audit).others]
+    same = [
+        *((each, "the same bundle") for each in others.filter(audit=audit)),
+        *((each, "another bundle of the same review") for each in others.filter(audit__in=related)),
+    ]
+    if same:
+        named = "; ".join(f"{each.agent} ({each.key}) has {what}" for each, what in same[:MOST_SHOWN])
+        return Check("duplicates", FAIL, f"{named}.")
+    named_alike = [each for each in others.filter(agent__iexact=entry.agent) if _stands(each)]
+    if named_alike:
+        keys = ", ".join(each.key for each in named_alike[:MOST_SHOWN])
+        return Check("duplicates", NOTE, f"The agent {entry.agent} has an entry already: {keys}.")
+    return Check("duplicates", PASS, "No other entry has this bundle, its review or its agent.")
+
+
+def _stands(entry: Entry) -> bool:
+    return ledger.state_of(entry) not in (ledger.State.REJECTED, ledger.State.WITHDRAWN)
+
+
+def _check_relationship(entry: Entry) -> Check:
+    stated = f"Evaluated by {Relationship(entry.relationship).label}, as the submitter states."
+    return Check("relationship", PASS if entry.relationship == Relationship.THIRD_PARTY else NOTE, stated)
+
+
+def as_facts(found: list[Check]) -> dict[str, Any]:
+    return {"checks": [each._asdict() for each in found]}

@@ -1,0 +1,438 @@
+"""Actions on entries: submit, check, ask, decide, appeal, correct, score again, remove.
+
+Each locks the entry, checks state and person, writes, and appends a step to the entry's chain, in one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import Http404
+
+from annotation import access, arrivals, blinding, clock
+from annotation.models import Benchmark, Person, Task
+from annotation.records import Problem
+from annotation.workflow import Conflict, Incomplete
+from annotation.workflow.erasing import lock_account
+from annotation.workflow.guards import Role as Membership
+from annotation.workflow.guards import join, require_reason
+from evaluations.auditing.reference_data import encode_reference_data
+from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, EntryVersion, Intake, Owner, Takedown
+from evaluations.registry import checks, ledger, scoring
+from evaluations.registry.ledger import Kind, Role, State
+from evaluations.registry.scoring import Change
+from evaluations.verifier.checking import Given
+from evaluations.verifier.signature import BadKeys, parse_keys
+from judges.working.call_log import make_storable
+
+WAITING = (State.RECEIVED, State.QUERIED)
+MOST_WAITING = 5  # entries of one person: each bundle is read whole
+NOT_CHECKED = "Its bundle is not checked yet."
+
+# --- owners and intake -----------------------------------------------------------------------------------------------
+
+
+def owns(person: Person, benchmark: Benchmark) -> bool:
+    """Return whether the person is an owner; operators of the instance are owners of every benchmark."""
+    return bool(person.is_superuser) or Owner.objects.filter(benchmark=benchmark, person=person.pk).exists()
+
+
+def owned_benchmark(person: Person, slug: str) -> Benchmark:
+    """Return a benchmark for its owners and those who may edit its catalogue; Http404 for everybody else."""
+    found = Benchmark.objects.filter(slug=slug, bundled_as="").first()
+    if found is None or not owns(person, found):
+        raise Http404("No such benchmark.")
+    return found
+
+
+def add_owner(actor: Person, benchmark: Benchmark, person: Person) -> Owner:
+    """Add an owner; adding the same person again changes nothing. Owners open audits, so they must be staff."""
+    _require_owner(actor, benchmark)
+    if not access.may_create_submissions(person):
+        message = f"{person} cannot be an owner: owners open bundles, which only maintainers of the instance may do."
+        raise Incomplete([Problem("owner_may_not_open_bundles", message, "person")])
+    made, _ = Owner.objects.get_or_create(
+        benchmark=benchmark, person=person, defaults={"added_by": actor, "added_at": clock.now()}
+    )
+    return made
+
+
+def remove_owner(actor: Person, benchmark: Benchmark, person: Person) -> None:
+    with transaction.atomic():
+        Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        _require_owner(actor, benchmark)
+        owners = Owner.objects.filter(benchmark=benchmark)
+        if not owners.exclude(person=person).exists():
+            raise Conflict("A benchmark with an intake needs an owner: add another one first.")
+        owners.filter(person=person).delete()
+
+
+def configure(actor: Person, benchmark: Benchmark, **values: Any) -> Intake:
+    """Save the settings of the intake; the first save opens it, and its actor becomes the first owner.
+
+    That is for maintainers of the instance. Incomplete for keys that cannot be read.
+    """
+    if (keys := values.get("trusted_keys", "")).strip():
+        _parse_keys(keys)
+    with transaction.atomic():
+        Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
+        if not Intake.objects.filter(benchmark=benchmark).exists():
+            access.require_creator(actor)
+            Owner.objects.get_or_create(
+                benchmark=benchmark, person=actor, defaults={"added_by": actor, "added_at": clock.now()}
+            )
+        _require_owner(actor, benchmark)
+        made, _ = Intake.objects.update_or_create(benchmark=benchmark, defaults=values)
+    return made
+
+
+def _parse_keys(text: str) -> None:
+    try:
+        parse_keys(text)
+    except BadKeys as error:
+        raise Incomplete([Problem("keys_unusable", f"The keys cannot be read: {error}", "trusted_keys")]) from error
+
+
+def _require_owner(person: Person, benchmark: Benchmark) -> None:
+    if not owns(person, benchmark):
+        raise PermissionDenied("This is for the owners of the benchmark.")
+
+
+# --- finding ---------------------------------------------------------------------------------------------------------
+
+
+def find_intake(slug: str) -> Intake:
+    """Return the intake of a benchmark that anybody may read; Http404 otherwise."""
+    rows = Intake.objects.select_related("benchmark").filter(benchmark__slug=slug, benchmark__archived_at=None)
+    found = rows.filter(public=True).first()
+    if found is None:
+        raise Http404("No such intake.")
+    return found
+
+
+def is_open(intake: Intake, now: datetime | None = None) -> bool:
+    now = now or clock.now()
+    return (intake.opens_at is None or intake.opens_at <= now) and (intake.closes_at is None or now <= intake.closes_at)
+
+
+def entries_of(benchmark: Benchmark) -> QuerySet[Entry]:
+    return ledger.with_state(benchmark.entries.select_related("upload", "audit", "benchmark"))
+
+
+def own_entries(person: Person) -> QuerySet[Entry]:
+    return ledger.with_state(Entry.objects.filter(submitted_by=person).select_related("benchmark", "upload"))
+
+
+def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
+    """Return an entry for its owners and its submitter, and which of both the person is; Http404 for others."""
+    rows = ledger.with_state(Entry.objects.select_related("benchmark", "upload", "audit__submission"))
+    found = rows.filter(key=key).first()
+    if found is not None and owns(person, found.benchmark):
+        return found, Role.OWNER
+    if found is None or found.submitted_by_id != person.pk:
+        raise Http404("No such entry.")
+    return found, Role.SUBMITTER
+
+
+# --- submitting ------------------------------------------------------------------------------------------------------
+
+
+def submit(
+    person: Person, intake: Intake, description: Mapping[str, Any], bundle: Any, send: Callable[[str], Any]
+) -> Entry:
+    """Store a bundle as a new entry; raises as `arrivals.receive`. Conflict if the intake is closed."""
+    with transaction.atomic():
+        lock_account(person)
+        waiting = own_entries(person).filter(Q(last_step__in=[str(Kind.SUBMITTED), str(Kind.ANSWERED)]))
+        if waiting.count() >= MOST_WAITING:
+            raise Conflict(f"{MOST_WAITING} of your entries wait for the owners. Withdraw one, or wait.")
+        entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)
+        entry.upload = _receive(person, intake, bundle, send)
+        entry.save(force_insert=True)
+        ledger.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": entry.upload.file_name})
+    return entry
+
+
+def _receive(person: Person, intake: Intake, bundle: Any, send: Callable[[str], Any]) -> BundleUpload:
+    if not is_open(intake):
+        raise Conflict("This benchmark takes no entries now.")
+    owner = Owner.objects.filter(benchmark=intake.benchmark_id, person__is_active=True).select_related("person").first()
+    if owner is None:
+        raise Conflict("This benchmark has no owner who could open the bundle. Ask its contact.")
+    keys = parse_keys(intake.trusted_keys) if intake.trusted_keys.strip() else None
+    given = Given(keys=keys, tasks=list_tasks(intake.benchmark) or None)
+    upload = BundleUpload(uploaded_by=person, opened_for=owner.person, given=encode_reference_data(given))
+    arrivals.receive(upload, bundle, send)
+    return upload
+
+
+def list_tasks(benchmark: Benchmark) -> list[dict[str, Any]]:
+    """Return the newest version of every task, as `coverage.tasks_finding` compares them with a bundle."""
+    rows = Task.objects.filter(benchmark=benchmark).order_by("external_id", "version")
+    newest = {row.external_id: row for row in rows}
+    return [{"task_id": name, "confirmed_task": row.text} for name, row in newest.items()]
+
+
+def answer(person: Person, entry: Entry, reason: str, bundle: Any, send: Callable[[str], Any]) -> None:
+    """Answer a query, with another bundle if there is one; a bundle that could not be opened is replaced likewise."""
+    with _change(entry) as (row, state):
+        _require_submitter(person, row)
+        if state not in WAITING or (row.upload is not None and row.upload.finished_at is None):
+            raise Conflict("An entry can be answered while it is queried, and after its bundle was checked.")
+        facts = {}
+        if bundle is not None:
+            row.upload = _receive(person, Intake.objects.get(benchmark=row.benchmark_id), bundle, send)
+            row.audit = None
+            row.save(update_fields=["upload", "audit"])
+            facts["file"] = row.upload.file_name
+        said = require_reason(reason, "an answer")
+        ledger.append(row, Kind.ANSWERED, Role.SUBMITTER, person, reason=said, facts=facts)
+
+
+def find_unchecked() -> list[str]:
+    """Return the uploads of entries that are finished, but whose checks were not recorded."""
+    checked = EntryEvent.objects.filter(
+        entry=OuterRef("pk"), kind=Kind.CHECKED, at__gte=OuterRef("upload__finished_at")
+    )
+    done = Entry.objects.filter(~Exists(checked), upload__finished_at__isnull=False)
+    return [str(each.upload_id) for each in done]
+
+
+def _checked_upload(entry: Entry) -> str | None:
+    last = entry.events.filter(kind=Kind.CHECKED).order_by("-sequence").first()
+    return last.facts.get("upload") if last else None
+
+
+def record_checks(upload_id: str) -> None:
+    """Record the checks of an entry's upload once it is finished; does nothing for other uploads, and when repeated."""
+    found = Entry.objects.filter(upload__pk=upload_id).first()
+    if found is None:
+        return
+    with _change(found) as (row, _):
+        if row.upload is None or row.upload.finished_at is None or _checked_upload(row) == upload_id:
+            return
+        row.audit = row.upload.audit
+        row.save(update_fields=["audit"])
+        if row.audit is None:
+            made = checks.check_refused(row.upload.refused)
+        else:
+            _admit_owners(row)
+            made = checks.check(row, row.audit)
+        facts = {"upload": upload_id} | make_storable(checks.as_facts(made))
+        ledger.append(row, Kind.CHECKED, Role.SYSTEM, facts=facts)
+
+
+def _admit_owners(entry: Entry) -> None:
+    """Let all owners read the audit, and let its people be told from those of the agent."""
+    assert entry.audit is not None  # noqa: S101 - the caller has checked it
+    submission = entry.audit.submission
+    present = set(submission.memberships.values_list("person", flat=True))
+    for owner in Owner.objects.filter(benchmark=entry.benchmark_id).select_related("person"):
+        if owner.person_id not in present and not blinding.is_hidden(owner.person, submission):
+            join(submission, owner.person, Membership.AUDITOR)
+
+
+# --- deciding --------------------------------------------------------------------------------------------------------
+
+
+def query(person: Person, entry: Entry, reason: str) -> None:
+    with _change(entry) as (row, state):
+        _require_decidable(person, row, state, WAITING)
+        ledger.append(row, Kind.QUERIED, Role.OWNER, person, reason=require_reason(reason, "a query"))
+
+
+def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
+    """Accept an entry, which publishes its first version after the embargo."""
+    with _change(entry) as (row, state):
+        _require_decidable(person, row, state, (*WAITING, State.REJECTED))
+        return _publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
+
+
+def reject(person: Person, entry: Entry, reason: str) -> None:
+    with _change(entry) as (row, state):
+        _require_decidable(person, row, state, WAITING)
+        ledger.append(row, Kind.REJECTED, Role.OWNER, person, reason=require_reason(reason, "rejecting"))
+
+
+def withdraw(person: Person, entry: Entry, reason: str) -> None:
+    """Withdraw an entry that is not decided; a published one is removed by the owners, with a reason."""
+    with _change(entry) as (row, state):
+        _require_submitter(person, row)
+        _require_state(state, WAITING)
+        ledger.append(row, Kind.WITHDRAWN, Role.SUBMITTER, person, reason=require_reason(reason, "withdrawing"))
+
+
+def appeal(person: Person, entry: Entry, reason: str) -> None:
+    with _change(entry) as (row, state):
+        _require_submitter(person, row)
+        _require_state(state, (State.ACCEPTED, State.REJECTED, State.REMOVED))
+        if is_appealed(row):
+            raise Conflict("The owners have not decided your last appeal yet.")
+        ledger.append(row, Kind.APPEALED, Role.SUBMITTER, person, reason=require_reason(reason, "an appeal"))
+
+
+def is_appealed(entry: Entry) -> bool:
+    """Return whether an appeal waits for its decision."""
+    last = entry.events.filter(kind__in=(Kind.APPEALED, Kind.APPEAL_DECIDED)).order_by("-sequence").first()
+    return last is not None and last.kind == Kind.APPEALED
+
+
+def decide_appeal(person: Person, entry: Entry, reason: str, *, upheld: bool) -> None:
+    """Decide an appeal. What follows from it, such as another score, is a step of its own."""
+    with _change(entry) as (row, _):
+        _require_impartial(person, row)
+        if not is_appealed(row):
+            raise Conflict("There is no appeal to decide.")
+        said = require_reason(reason, "deciding an appeal")
+        ledger.append(row, Kind.APPEAL_DECIDED, Role.OWNER, person, reason=said, facts={"upheld": upheld})
+
+
+def rescore(person: Person, entry: Entry, changes: Mapping[str, Change], reason: str) -> EntryVersion:
+    """Publish another version in which some tasks have another verdict or are left out.
+
+    Changes of earlier versions stay unless they are changed again. Incomplete for an unknown task.
+    """
+    with _change(entry) as (row, state):
+        _require_decidable(person, row, state, (State.ACCEPTED,))
+        return _publish(row, Kind.RESCORED, person, require_reason(reason, "scoring again"), changes)
+
+
+def remove(person: Person, entry: Entry, reason: str) -> None:
+    """Take an entry off the leaderboard; its page, figures and chain stay, with the reason."""
+    with _change(entry) as (row, state):
+        _require_owner(person, row.benchmark)
+        _require_state(state, (State.ACCEPTED,))
+        ledger.append(row, Kind.REMOVED, Role.OWNER, person, reason=require_reason(reason, "removing"))
+
+
+def restore(person: Person, entry: Entry, reason: str) -> None:
+    with _change(entry) as (row, state):
+        _require_decidable(person, row, state, (State.REMOVED,))
+        ledger.append(row, Kind.RESTORED, Role.OWNER, person, reason=require_reason(reason, "restoring"))
+
+
+def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason: str) -> None:
+    """Correct the description; the step states the earlier values, without the contact."""
+    with _change(entry) as (row, _):
+        _require_owner(person, row.benchmark)
+        before = {name: str(getattr(row, name) or "") for name in description if name != "contact"}
+        for name, value in description.items():
+            setattr(row, name, value)
+        row.save(update_fields=list(description))
+        changed = {name: old for name, old in before.items() if old != str(getattr(row, name) or "")}
+        said = require_reason(reason, "a correction")
+        ledger.append(row, Kind.CORRECTED, Role.OWNER, person, reason=said, facts={"before": changed})
+
+
+def change_embargo(person: Person, entry: Entry, until: datetime | None, reason: str) -> None:
+    """Set or end the embargo; what was public stays public."""
+    with _change(entry) as (row, state):
+        _require_owner(person, row.benchmark)
+        now = clock.now()
+        if state in (State.ACCEPTED, State.REMOVED) and (row.embargo_until is None or row.embargo_until <= now):
+            raise Conflict("This entry is public already, so it cannot be put under an embargo.")
+        row.embargo_until = until
+        row.save(update_fields=["embargo_until"])
+        said = require_reason(reason, "changing an embargo")
+        ledger.append(row, Kind.EMBARGO_CHANGED, Role.OWNER, person, reason=said)
+
+
+def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = None) -> Takedown:
+    """Stop showing the text of a step, or the description of the entry; the chain keeps its digest."""
+    with _change(entry) as (row, _):
+        _require_owner(person, row.benchmark)
+        event = None if sequence is None else row.events.filter(sequence=sequence).first()
+        if sequence is not None and event is None:
+            raise Incomplete([Problem("step_unknown", f"This entry has no step {sequence}.", "sequence")])
+        said = require_reason(reason, "taking a text down")
+        made, _ = Takedown.objects.get_or_create(
+            entry=row, event=event, defaults={"reason": said[:500], "decided_by": person, "decided_at": clock.now()}
+        )
+        return made
+
+
+def _publish(
+    entry: Entry, kind: EntryEvent.Kind, person: Person, reason: str, changes: Mapping[str, Change] | None = None
+) -> EntryVersion:
+    assert entry.audit is not None  # noqa: S101 - `_require_decidable` has checked it
+    last = entry.versions.order_by("-number").first()
+    standing = _load_changes(last) | dict(changes or {})
+    try:
+        scored = scoring.score(entry.audit, standing)
+    except ValueError as error:
+        message = f"This entry has no task {error}. Enter ids of its rows."
+        raise Incomplete([Problem("task_unknown", message, "changes")]) from None
+    facts = {name: {"verdict": each.verdict, "included": each.included} for name, each in (changes or {}).items()}
+    event = ledger.append(entry, kind, Role.OWNER, person, reason=reason, facts={"tasks": facts} if facts else None)
+    made = EntryVersion.objects.create(
+        entry=entry, number=last.number + 1 if last else 1, event=event, **scored.columns
+    )
+    known = {row.task_id: row for row in EntryRow.objects.filter(entry=entry).order_by("version__number")}
+    EntryRow.objects.bulk_create(row for row in _attach(scored.rows, entry, made) if _differs(row, known))
+    return made
+
+
+def _attach(rows: list[EntryRow], entry: Entry, version: EntryVersion) -> Iterator[EntryRow]:
+    for row in rows:
+        row.entry, row.version = entry, version
+        yield row
+
+
+def _differs(row: EntryRow, known: Mapping[str, EntryRow]) -> bool:
+    same = known.get(row.task_id)
+    stated = ("task_version", "verdict", "included", "reason")
+    return same is None or any(getattr(same, name) != getattr(row, name) for name in stated)
+
+
+def _load_changes(version: EntryVersion | None) -> dict[str, Change]:
+    """Return the changes that the owners have made up to a version."""
+    if version is None:
+        return {}
+    found: dict[str, Change] = {}
+    events = version.entry.events.filter(kind=Kind.RESCORED, sequence__lte=version.event.sequence)
+    for event in events.order_by("sequence"):
+        for task_id, said in event.facts.get("tasks", {}).items():
+            found[task_id] = Change(event.reason[:500], said["verdict"], said["included"])
+    return found
+
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _change(entry: Entry) -> Iterator[tuple[Entry, State]]:
+    with transaction.atomic():
+        rows = Entry.objects.select_for_update(no_key=True, of=("self",))
+        row = rows.select_related("benchmark", "upload", "audit__submission").get(pk=entry.pk)
+        yield row, ledger.state_of(row)
+
+
+def _require_submitter(person: Person, entry: Entry) -> None:
+    if entry.submitted_by_id != person.pk:
+        raise PermissionDenied("This is for the person who submitted the entry.")
+
+
+def _require_state(state: State, allowed: tuple[State, ...]) -> None:
+    if state not in allowed:
+        raise Conflict(f"The entry is {state.label}, so this is not possible any more.", "entry_state")
+
+
+def _require_impartial(person: Person, entry: Entry) -> None:
+    """Refuse people outside the owner team, and the submitter, who may be one of them."""
+    _require_owner(person, entry.benchmark)
+    if entry.submitted_by_id == person.pk:
+        raise PermissionDenied("You submitted this entry, so another owner has to decide about it.")
+
+
+def _require_decidable(person: Person, entry: Entry, state: State, allowed: tuple[State, ...]) -> None:
+    _require_impartial(person, entry)
+    _require_state(state, allowed)
+    if entry.audit is None:
+        refused = entry.upload is not None and entry.upload.finished_at is not None
+        raise Conflict("Its bundle could not be opened." if refused else NOT_CHECKED, "entry_unchecked")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery, TextChoices
@@ -49,8 +48,7 @@ def append(
     actor: Person | None = None,
     *,
     reason: str = "",
-    at: datetime | None = None,
-    **facts: Any,
+    facts: dict[str, Any] | None = None,
 ) -> EntryEvent:
     """Append a step inside the caller's transaction, which has locked the entry."""
     last = entry.events.order_by("-sequence").first()
@@ -60,9 +58,9 @@ def append(
         kind=kind,
         actor=actor,
         role=role,
-        at=at or clock.now(),
+        at=clock.now(),
         reason=reason,
-        facts=facts,
+        facts=facts or {},
         previous=last.hash if last else GENESIS,
     )
     event.hash = digest(event.canonical())
