@@ -231,6 +231,14 @@ class EntryVersion(models.Model):
             models.CheckConstraint(condition=Q(method__in=["people", "sample", "judge"]), name="entry_method_known"),
         ]
 
+    @property
+    def percent(self) -> str:
+        """Return the rate with its interval, such as "61.3% (55.7% to 66.7%)"; empty without a rate."""
+        if self.rate is None:
+            return ""
+        interval = "" if self.low is None or self.high is None else f" ({self.low:.1%} to {self.high:.1%})"
+        return f"{self.rate:.1%}{interval}"
+
     def __str__(self) -> str:
         return f"version {self.number} of {self.entry_id}"
 

@@ -420,7 +420,7 @@ def _require_submitter(person: Person, entry: Entry) -> None:
 
 def _require_state(state: State, allowed: tuple[State, ...]) -> None:
     if state not in allowed:
-        raise Conflict(f"The entry is {state.label}, so this is not possible any more.", "entry_state")
+        raise Conflict(f"The entry is {state.value}, so this is not possible any more.", "entry_state")
 
 
 def _require_impartial(person: Person, entry: Entry) -> None:
