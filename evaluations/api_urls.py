@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from evaluations.api import alignments, audits, estimating, exporting, reports, sending
+from evaluations.api import alignments, audits, entries, estimating, exporting, reports, sending
 
 urlpatterns = [
     path("submissions/<int:pk>/export-check", exporting.ExportCheck.as_view(), name="api-export-check"),
@@ -38,6 +38,12 @@ urlpatterns = [
     path("audits/<int:pk>/decisions", audits.AuditDecisions.as_view(), name="api-audit-decisions"),
     path("audits/<int:pk>/archive", audits.AuditArchive.as_view(), name="api-archive-audit"),
     path("audits/<int:pk>/restore", audits.AuditRestore.as_view(), name="api-restore-audit"),
+    path("entries", entries.Entries.as_view(), name="api-own-entries"),
+    path("entries/<slug:key>", entries.EntryDetail.as_view(), name="api-entry"),
+    path("entries/<slug:key>/steps", entries.EntrySteps.as_view(), name="api-entry-steps"),
+    path("benchmarks/<slug:slug>/entries", entries.BenchmarkEntries.as_view(), name="api-entries"),
+    path("benchmarks/<slug:slug>/intake", entries.BenchmarkIntake.as_view(), name="api-intake"),
+    path("benchmarks/<slug:slug>/owners", entries.Owners.as_view(), name="api-owners"),
     path("submissions/<int:pk>/files", sending.Files.as_view(), name="api-files"),
     path("submissions/<int:pk>/files/<slug:part>", sending.SentFile.as_view(), name="api-sent-file"),
     path("submissions/<int:pk>/anchors", sending.Anchors.as_view(), name="api-anchors"),

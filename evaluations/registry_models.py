@@ -95,7 +95,7 @@ class Entry(models.Model):
     organisation = models.CharField(max_length=200, help_text="Who built the agent.")
     model = models.CharField(max_length=200, blank=True, help_text="The language model, with its version.")
     scaffold = models.CharField(max_length=200, blank=True, help_text="The program around the model.")
-    agent_version = models.CharField("version", max_length=100, blank=True)
+    agent_version = models.CharField("version of the agent", max_length=100, blank=True)
     run_on = models.DateField("date of the runs", null=True, blank=True)
     cost_usd = models.DecimalField(
         "cost of all runs, in US dollars",
@@ -105,8 +105,8 @@ class Entry(models.Model):
         blank=True,
         validators=[MinValueValidator(0)],
     )
-    link = models.URLField(max_length=300, blank=True, help_text="A page on the agent. It is published.")
-    contact = models.CharField(max_length=200, help_text="How the owners reach you. It is not published.")
+    link = models.URLField(max_length=300, blank=True, help_text="A page on the agent.")
+    contact = models.CharField(max_length=200, help_text="How the owners reach you.")
     relationship = models.CharField("evaluated by", max_length=20, choices=Relationship.choices)
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     submitted_at = models.DateTimeField()

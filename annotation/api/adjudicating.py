@@ -14,7 +14,7 @@ from annotation.api.annotating import ReasonSerializer, UntilSerializer
 from annotation.api.base import Listing, Request, View
 from annotation.api.desks import Desk, DeskSerializer
 from annotation.api.label_input import DecisionInputSerializer, read_content
-from annotation.api.serializers import AdjudicationSerializer, LabelSerializer
+from annotation.api.serializers import STATES, AdjudicationSerializer, LabelSerializer
 from annotation.api_tokens import Scope
 from annotation.models import Membership, Trajectory
 from annotation.models.states import State, current_labels, with_waiting
@@ -97,7 +97,7 @@ class AdjudicationDeskSerializer(DeskSerializer):
     opened a dispute, or decided a spot check. ``opened``: the caller has opened it, and may decide.
     """
 
-    state = serializers.ChoiceField(choices=[state.value for state in State])
+    state = serializers.ChoiceField(choices=STATES)
     kind = serializers.ChoiceField(choices=KINDS, allow_null=True)
     blind = serializers.BooleanField(help_text="The next decision is made without seeing a label.")
     opened = serializers.BooleanField()

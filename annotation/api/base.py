@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -20,9 +21,10 @@ from rest_framework.response import Response
 
 from annotation.api.serializers import ProblemDetailsSerializer
 from annotation.api_tokens import Scope
+from annotation.ingest import ImportStopped
 from annotation.models import Person
 from annotation.problem_details import MEDIA_TYPE, Refused
-from annotation.records import ImportReport
+from annotation.records import ImportReport, Problem
 
 MOST_PER_PAGE = 200
 ERRORS = {"400", "401", "403", "404", "409"}
@@ -34,6 +36,7 @@ PATH_PARAMETERS = {
     "expected": "Kind of expectation: network_checks or rubric.",
     "export_format": "Format of the export.",
     "external_id": "Id of the task in its benchmark.",
+    "key": "Public id of the entry.",
     "item": "Number of a trajectory of the practice set.",
     "kind": "Size of the image: thumbnail, display, or full for every pixel.",
     "number": "Number of the version, from 0.",
@@ -48,6 +51,16 @@ class Request(rest_request.Request):
     """An API request. Views receive only requests of people who are signed in."""
 
     user: Person
+
+
+@contextmanager
+def report_stopped_import(where: str) -> Iterator[None]:
+    """Answer a full or silent store with its status and Retry-After; ``where`` is the field of the file."""
+    try:
+        yield
+    except ImportStopped as error:
+        stopped = Problem("import_stopped", str(error), where)
+        raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
 
 
 class Pages(PageNumberPagination):

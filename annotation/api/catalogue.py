@@ -12,15 +12,12 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from annotation import access, arrivals, jobs
-from annotation.api.base import Listing, Request, View, imported
+from annotation.api.base import Listing, Request, View, imported, report_stopped_import
 from annotation.api.serializers import BenchmarkSerializer, ReportSerializer, TaskSerializer, UploadSerializer
 from annotation.api_tokens import Scope
 from annotation.catalogue import import_labels, import_task_file
 from annotation.forms import check_label_file_size, check_package_size, check_task_file_size
-from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, KeyPoint, Task, Upload
-from annotation.problem_details import Refused
-from annotation.records import Problem
 
 LONGEST_SLUG = Benchmark._meta.get_field("slug").max_length or 0
 
@@ -162,11 +159,8 @@ class Uploads(View):
         given.is_valid(raise_exception=True)
         file = given.validated_data.pop("file")
         upload = Upload(**given.validated_data | {"uploaded_by": request.user})
-        try:
+        with report_stopped_import("file"):
             arrivals.receive(upload, file, jobs.import_upload.delay)
-        except ImportStopped as error:
-            stopped = Problem("import_stopped", str(error), "file")
-            raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
         where = request.build_absolute_uri(reverse("api-upload", args=[upload.pk]))
         return Response(UploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 

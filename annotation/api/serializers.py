@@ -47,6 +47,9 @@ DECISION = [
 ]  # fmt: skip
 
 
+STATES = [state.value for state in State]
+
+
 class ProblemSerializer(serializers.Serializer):
     """One problem: a stable code, a message, and its location."""
 
@@ -161,7 +164,7 @@ class ProgressSerializer(serializers.ModelSerializer):
 
     trajectory = serializers.IntegerField(source="pk")
     task_id = serializers.CharField(source="task.external_id")
-    state = serializers.ChoiceField(choices=[state.value for state in State])
+    state = serializers.ChoiceField(choices=STATES)
     labels = serializers.IntegerField(source="label_count")
 
     class Meta:
@@ -174,7 +177,7 @@ class VerdictSerializer(serializers.ModelSerializer):
 
     task_id = serializers.CharField(source="task.external_id")
     verdict = serializers.ChoiceField(choices=VERDICTS, source="final", allow_null=True)
-    state = serializers.ChoiceField(choices=[state.value for state in State])
+    state = serializers.ChoiceField(choices=STATES)
 
     class Meta:
         model = Trajectory

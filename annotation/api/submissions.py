@@ -14,6 +14,7 @@ from annotation import access, operations, redactions, workflow
 from annotation.access import Role
 from annotation.api.base import Listing, Request, View
 from annotation.api.serializers import (
+    STATES,
     AdjudicationSerializer,
     LabelSerializer,
     MemberSerializer,
@@ -29,7 +30,7 @@ from annotation.api.serializers import (
 from annotation.api_tokens import Scope
 from annotation.invitations import GIVEN_ROLES
 from annotation.models import Membership, Person, Redaction, Screenshot, Step, Submission, Trajectory
-from annotation.models.states import State, final_verdict, with_state
+from annotation.models.states import final_verdict, with_state
 from annotation.workflow import Conflict
 
 
@@ -47,7 +48,7 @@ class TaskFilter(serializers.Serializer):
 
 
 class ProgressFilters(TaskFilter):
-    state = serializers.ChoiceField(choices=[state.value for state in State], required=False)
+    state = serializers.ChoiceField(choices=STATES, required=False)
 
 
 class MemberFilters(serializers.Serializer):

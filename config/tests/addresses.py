@@ -19,7 +19,7 @@ from annotation.models import (
     Upload,
     WebhookDelivery,
 )
-from evaluations.models import Audit
+from evaluations.models import Audit, Entry
 from judges.models import Alignment, Judge, JudgeRun, Judgment, ModelTerms
 from judges.prompts import load_builtin
 
@@ -82,6 +82,8 @@ def build_arguments(
         "uploads/<uuid:pk>": [{"pk": Upload.objects.get().pk}],
         "alignments/<int:pk>": [{"pk": pk} for pk in Alignment.objects.values_list("pk", flat=True)] or [{"pk": 1}],
         "audits/<int:pk>": [{"pk": audit.pk} for audit in Audit.objects.all()] or [{"pk": 1}],
+        "entries/<slug:key>": [{"key": each.key} for each in Entry.objects.all()] or [{"key": "0" * 12}],
+        "owners/<int:pk>": [{"slug": slug, "pk": 1}],
         "<slug:slug>/tasks/<str:external_id>/expectations": [
             {"slug": slug, "external_id": rows[0].task.external_id, "expected": "network_checks"}
         ],
@@ -109,6 +111,7 @@ def build_arguments(
         "content_type_id": 1,
         "url": "annotation/",
         "rest": "nowhere",
+        "action": "accept",
         "digest": load_builtin("webjudge/1").digest,
         "path": "css/base.css",
     }

@@ -10,7 +10,8 @@ from drf_spectacular.generators import SchemaGenerator
 from config.tests.addresses import patterns
 
 TAGS = {
-    "Account", "Adjudication", "Annotation", "Audits", "Benchmarks", "Discussion", "Evidence", "Expectations",
+    "Account", "Adjudication", "Annotation", "Audits", "Benchmarks", "Discussion", "Entries", "Evidence",
+    "Expectations",
     "Judge runs", "Judges", "People", "Results", "Submissions", "Uploads", "Webhooks",
 }  # fmt: skip
 
@@ -56,6 +57,8 @@ COVERED = {
     "cancel-alignment": "cancel_alignment", "look-at-test": "look_at_test",
     "mark-disagreements": "mark_disagreements", "add-criterion": "add_criterion",
     "archive-audit": "archive_audit", "restore-audit": "restore_audit", "add-auditor": "add_auditor",
+    "submit-entry": "submit_entry", "entry-step": "take_entry_step", "save-intake": "save_intake",
+    "add-owner": "add_owner", "remove-owner": "remove_owner",
 }  # fmt: skip
 
 SIGN_IN = "Signing in, passwords, second factors and identities need a person at a browser."

@@ -83,7 +83,7 @@ def test_pages_keep_their_own_errors(client: Client) -> None:
 SAMPLE = {
     "pk": 1, "slug": "shops", "external_id": "task_0000", "expected": "network_checks", "digest": "0" * 64,
     "export_format": "labels", "rest": "nowhere", "pseudonym": "A1", "item": 1, "step": 0, "kind": "full",
-    "attachment": 1, "part": "labels", "number": 1,
+    "attachment": 1, "part": "labels", "number": 1, "key": "0" * 12,
 }  # fmt: skip
 ROUTES = {name: route for name, route in routes() if name not in {"schema", "api-docs"}}
 

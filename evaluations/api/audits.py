@@ -13,12 +13,9 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.base import Listing, Request, View
+from annotation.api.base import Listing, Request, View, report_stopped_import
 from annotation.api_tokens import Scope
-from annotation.ingest import ImportStopped
 from annotation.models import Person
-from annotation.problem_details import Refused
-from annotation.records import Problem
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations import jobs
 from evaluations.access import audit_for, audits_for, bundle_upload_for
@@ -238,12 +235,9 @@ class Audits(Listing):
         access.require_creator(request.user)
         sent = _validate(AuditBundleSerializer, request)
         file = sent.pop("bundle")
-        try:
-            given = reference_data.parse_reference_data(**sent)
+        given = reference_data.parse_reference_data(**sent)
+        with report_stopped_import("bundle"):
             upload = uploads.receive(request.user, file, given, jobs.open_bundle.delay)
-        except ImportStopped as error:
-            stopped = Problem("import_stopped", str(error), "bundle")
-            raise Refused(str(error), [stopped], error.outage.status, error.outage.retry_after) from error
         where = request.build_absolute_uri(reverse("api-bundle-upload", args=[upload.pk]))
         return Response(BundleUploadSerializer(upload).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 

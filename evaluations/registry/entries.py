@@ -44,11 +44,19 @@ def owns(person: Person, benchmark: Benchmark) -> bool:
 
 
 def owned_benchmark(person: Person, slug: str) -> Benchmark:
-    """Return a benchmark for its owners and those who may edit its catalogue; Http404 for everybody else."""
+    """Return a benchmark for its owners; Http404 for everybody else."""
     found = Benchmark.objects.filter(slug=slug, bundled_as="").first()
     if found is None or not owns(person, found):
         raise Http404("No such benchmark.")
     return found
+
+
+def configurable_benchmark(person: Person, slug: str) -> Benchmark:
+    """Return a benchmark for its owners; one without an intake also for maintainers of the instance."""
+    fresh = Benchmark.objects.filter(slug=slug, bundled_as="", intake=None).first()
+    if fresh is not None and access.may_create_submissions(person):
+        return fresh
+    return owned_benchmark(person, slug)
 
 
 def add_owner(actor: Person, benchmark: Benchmark, person: Person) -> Owner:

@@ -22,6 +22,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from annotation import webhooks
 from annotation.models import ApiToken, Person, SamplePlan, Submission
 from evaluations.auditing.importing import open_bundle
+from evaluations.models import Entry, EntryEvent
+from evaluations.registry import entries, ledger
 from evaluations.tests.audited import bundle
 from judges import defining, expectations
 from judges.models import Judge
@@ -100,6 +102,22 @@ def test_every_get_answers_as_its_schema_says(frozen: Submission, headers: dict[
     answers()
 
 
+def _take_entries(frozen: Submission) -> str:
+    """Make mira an owner of the benchmark, with an entry."""
+    mira = Person.objects.get(username="mira")
+    entries.configure(mira, frozen.benchmark, public=True, contact="mira")
+    made = Entry.objects.create(
+        benchmark=frozen.benchmark,
+        agent="Pathfinder",
+        organisation="Acme",
+        relationship="third_party",
+        submitted_by=mira,
+        submitted_at=timezone.now(),
+    )
+    ledger.append(made, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, mira)
+    return made.key
+
+
 @pytest.mark.parametrize("operation", IN_THE_SUBMISSION, ids=lambda operation: operation.path)
 def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
     frozen: Submission, headers: dict[str, str], tmp_path: Path, operation: Any
@@ -121,6 +139,8 @@ def test_every_get_of_something_that_is_there_answers_as_its_schema_says(
     known["digest"] = load_builtin("webjudge/1").digest
     if "/audits/{" in operation.path:
         known["id"] = open_bundle(bundle(frozen, tmp_path), Person.objects.get(username="mira")).pk
+    if operation.path.endswith(("/{key}", "/entries", "/intake")):
+        known["key"] = _take_entries(frozen)
     if "/webhooks/{" in operation.path:
         known["id"] = str(webhooks.create(Person.objects.get(username="mira"), frozen, "https://hooks.example/")[0].pk)
     if "{expected}" in operation.path:

@@ -12,7 +12,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from annotation import access
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Person
 from annotation.views.answers import Request, act, page, paginate
@@ -199,14 +198,14 @@ def own_entries(request: Request) -> HttpResponse:
 @page
 def benchmark_intake(request: Request, slug: str) -> HttpResponse:
     """Show the entries of a benchmark to its owners, and the settings of its intake."""
-    benchmark = _find_owned(request, slug)
+    benchmark = entries.configurable_benchmark(request.user, slug)
     saved = Intake.objects.filter(benchmark=benchmark).first()
     return _benchmark_intake(request, benchmark, IntakeForm(instance=saved), AuditorForm())
 
 
 @act
 def save_intake(request: Request, slug: str) -> HttpResponse:
-    benchmark = _find_owned(request, slug)
+    benchmark = entries.configurable_benchmark(request.user, slug)
     form = IntakeForm(request.POST, instance=Intake.objects.filter(benchmark=benchmark).first())
     if not form.is_valid():
         return _benchmark_intake(request, benchmark, form, AuditorForm(), HTTPStatus.BAD_REQUEST)
@@ -217,7 +216,7 @@ def save_intake(request: Request, slug: str) -> HttpResponse:
 
 @act
 def add_owner(request: Request, slug: str) -> HttpResponse:
-    benchmark = _find_owned(request, slug)
+    benchmark = entries.configurable_benchmark(request.user, slug)
     form = AuditorForm(request.POST)
     if not form.is_valid():
         saved = Intake.objects.filter(benchmark=benchmark).first()
@@ -229,21 +228,13 @@ def add_owner(request: Request, slug: str) -> HttpResponse:
 
 @act
 def remove_owner(request: Request, slug: str, pk: int) -> HttpResponse:
-    benchmark = _find_owned(request, slug)
+    benchmark = entries.configurable_benchmark(request.user, slug)
     owner = benchmark.owners.select_related("person").filter(pk=pk).first()
     if owner is None:
         raise Http404("No such owner.")
     entries.remove_owner(request.user, benchmark, owner.person)
     messages.success(request, f"{owner} is no owner any more.")
     return redirect("benchmark-intake", slug) if entries.owns(request.user, benchmark) else redirect("home")
-
-
-def _find_owned(request: Request, slug: str) -> Benchmark:
-    """Return a benchmark for its owners; one without an intake also for maintainers of the instance."""
-    fresh = Benchmark.objects.filter(slug=slug, bundled_as="", intake=None).first()
-    if fresh is not None and access.may_create_submissions(request.user):
-        return fresh
-    return entries.owned_benchmark(request.user, slug)
 
 
 def _benchmark_intake(

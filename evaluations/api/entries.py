@@ -1,0 +1,297 @@
+"""API endpoints of entries: submit, read, and the steps of owners and submitters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
+from rest_framework import serializers, status
+from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.response import Response
+
+from annotation.api.base import Listing, Request, View, report_stopped_import
+from annotation.api_tokens import Scope
+from annotation.models import Person
+from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
+from evaluations import jobs
+from evaluations.api.exporting import ClaimSerializer
+from evaluations.auditing import reference_data
+from evaluations.models import Entry, EntryEvent, Intake
+from evaluations.registry import entries, ledger
+from evaluations.registry.ledger import Kind, State
+from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, build_changes
+
+OWNER_STEPS = {
+    "accept": entries.accept,
+    "query": entries.query,
+    "reject": entries.reject,
+    "remove": entries.remove,
+    "restore": entries.restore,
+}
+SUBMITTER_STEPS = {"withdraw": entries.withdraw, "appeal": entries.appeal}
+STEPS = (*OWNER_STEPS, *SUBMITTER_STEPS, "answer", "rescore", "embargo", "decide_appeal", "take_down")
+
+
+class EntryEventSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = EntryEvent
+        fields = ("sequence", "kind", "role", "at", "reason", "facts", "previous", "hash")
+
+
+class EntrySerializer(serializers.ModelSerializer):
+    """An entry for its owners and its submitter. ``audit`` is the number of the owners' audit of its bundle."""
+
+    benchmark = serializers.CharField(source="benchmark.slug", read_only=True)
+    state = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Entry
+        fields = ["key", "benchmark", "state", *DESCRIPTION, "submitted_at", "embargo_until", "audit"]
+
+    @extend_schema_field(serializers.ChoiceField(choices=State.choices))
+    def get_state(self, entry: Entry) -> str:
+        return ledger.state_of(entry)
+
+
+class EntryDetailSerializer(EntrySerializer):
+    """Also the newest checks (empty until a worker has made them), and all steps."""
+
+    checks = serializers.SerializerMethodField()
+    events = EntryEventSerializer(many=True)
+
+    class Meta(EntrySerializer.Meta):
+        fields = [*EntrySerializer.Meta.fields, "checks", "events"]
+
+    @extend_schema_field(ClaimSerializer(many=True))
+    def get_checks(self, entry: Entry) -> list[dict[str, Any]]:
+        last = entry.events.filter(kind=Kind.CHECKED).order_by("-sequence").first()
+        return [each | {"places": []} for each in last.facts["checks"]] if last else []
+
+
+class NewEntrySerializer(serializers.ModelSerializer):
+    bundle = serializers.FileField(
+        max_length=255, validators=[reference_data.check_bundle_size], help_text="An evidence bundle as a zip."
+    )
+
+    class Meta:
+        model = Entry
+        fields = (*DESCRIPTION, "embargo_until", "bundle")
+
+
+class EntryStepSerializer(serializers.Serializer):
+    """A step with its reason. ``bundle`` is for answer, ``tasks`` for rescore, ``until`` for embargo, ``upheld`` for
+    decide_appeal, ``sequence`` for take_down."""
+
+    step = serializers.ChoiceField(choices=STEPS)
+    reason = serializers.CharField(max_length=LONGEST_NOTE, error_messages={"max_length": REASON_TOO_LONG})
+    bundle = serializers.FileField(
+        required=False,
+        max_length=255,
+        validators=[reference_data.check_bundle_size],
+        help_text="Another evidence bundle, which replaces the first; the request is then multipart.",
+    )
+    tasks = serializers.DictField(
+        child=serializers.ChoiceField(choices=[*VERDICTS, LEFT_OUT, "in"]),
+        required=False,
+        help_text="By task id: the verdict that counts, out to leave it out, in to count the submitted verdict again.",
+    )
+    until = serializers.DateTimeField(required=False, allow_null=True, help_text="Null ends the embargo.")
+    upheld = serializers.BooleanField(required=False)
+    sequence = serializers.IntegerField(
+        required=False, min_value=0, max_value=1_000_000, help_text="Number of the step whose text is taken down."
+    )
+
+    def validate_tasks(self, tasks: dict[str, str]) -> dict[str, str]:
+        if len(tasks) > MOST_CHANGES:
+            raise serializers.ValidationError(f"Change at most {MOST_CHANGES:,} tasks at once.")
+        return tasks
+
+
+class IntakeSerializer(serializers.ModelSerializer):
+    """The intake of a benchmark. ``owners`` are account names; ``open`` is whether it takes entries now."""
+
+    owners = serializers.SerializerMethodField()
+    open = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Intake
+        fields = ["public", "contact", "rules", "opens_at", "closes_at", "trusted_keys", "owners", "open"]
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_owners(self, intake: Intake) -> list[str]:
+        return [str(each) for each in intake.benchmark.owners.select_related("person")]
+
+    def get_open(self, intake: Intake) -> bool:
+        return entries.is_open(intake)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        opens, closes = attrs.get("opens_at"), attrs.get("closes_at")
+        if opens and closes and closes <= opens:
+            raise serializers.ValidationError({"closes_at": ["Enter a moment after the opening."]})
+        return attrs
+
+
+class BenchmarkIntake(View):
+    """The intake of a benchmark, for its owners."""
+
+    scopes = {"GET": Scope.READ, "PUT": Scope.ADMIN}
+    tag = "Entries"
+    operation_ids = {"GET": "get_intake", "PUT": "save_intake"}
+    serializer_class = IntakeSerializer
+
+    def get(self, request: Request, slug: str) -> Response:
+        self.chosen()
+        benchmark = entries.owned_benchmark(request.user, slug)
+        return Response(IntakeSerializer(get_object_or_404(Intake, benchmark=benchmark)).data)
+
+    def put(self, request: Request, slug: str) -> Response:
+        """Save the settings. The first call opens the intake: the caller, a maintainer of the instance, becomes the
+        first owner."""
+        benchmark = entries.configurable_benchmark(request.user, slug)
+        given = IntakeSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        return Response(IntakeSerializer(entries.configure(request.user, benchmark, **given.validated_data)).data)
+
+
+class OwnerSerializer(serializers.Serializer):
+    username = serializers.CharField(max_length=150)
+
+
+class Owners(View):
+    """The owners of a benchmark."""
+
+    scopes = {"POST": Scope.ADMIN, "DELETE": Scope.ADMIN}
+    tag = "Entries"
+    operation_ids = {"POST": "add_owner", "DELETE": "remove_owner"}
+    serializer_class = OwnerSerializer
+
+    @extend_schema(request=OwnerSerializer, responses={201: OwnerSerializer})
+    def post(self, request: Request, slug: str) -> Response:
+        """Add an owner: an account that may create submissions."""
+        benchmark = entries.owned_benchmark(request.user, slug)
+        given = OwnerSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        entries.add_owner(request.user, benchmark, _find_person(given.validated_data["username"]))
+        return Response(given.validated_data, status.HTTP_201_CREATED)
+
+    @extend_schema(
+        request=None, responses={204: None}, parameters=[OpenApiParameter("username", str, OpenApiParameter.QUERY)]
+    )
+    def delete(self, request: Request, slug: str) -> Response:
+        """Remove the owner ``username``. 409 for the last one."""
+        benchmark = entries.owned_benchmark(request.user, slug)
+        entries.remove_owner(request.user, benchmark, _find_person(request.query_params.get("username", "")))
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _find_person(username: str) -> Person:
+    person = Person.objects.filter(is_active=True, username=username).first()
+    if person is None:
+        raise serializers.ValidationError({"username": ["No account here has this name."]})
+    return person
+
+
+class Entries(Listing):
+    """The caller's own entries, newest first."""
+
+    scopes = {"GET": Scope.READ}
+    tag = "Entries"
+    operation_ids = {"GET": "list_own_entries"}
+    serializer_class = EntrySerializer
+
+    def get_queryset(self) -> QuerySet[Entry]:
+        return entries.own_entries(self.request.user)
+
+
+class BenchmarkEntries(Listing):
+    """The entries of a benchmark."""
+
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    tag = "Entries"
+    operation_ids = {"GET": "list_entries", "POST": "submit_entry"}
+    serializer_class = EntrySerializer
+    parser_classes = [MultiPartParser]
+
+    def get_queryset(self) -> QuerySet[Entry]:
+        return entries.entries_of(entries.owned_benchmark(self.request.user, self.kwargs["slug"]))
+
+    @extend_schema(
+        request={"multipart/form-data": NewEntrySerializer},
+        responses={202: EntryDetailSerializer},
+        parameters=[OpenApiParameter("Location", str, OpenApiParameter.HEADER, response=[202])],
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        """Submit an evidence bundle as an entry. A worker checks it; the header Location has the entry's address.
+
+        Anybody with an account may submit while the intake is open (409 if it is not).
+        """
+        given = NewEntrySerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        sent = dict(given.validated_data)
+        intake = entries.find_intake(slug)
+        with report_stopped_import("bundle"):
+            made = entries.submit(request.user, intake, sent, sent.pop("bundle"), jobs.open_bundle.delay)
+        where = request.build_absolute_uri(reverse("api-entry", args=[made.key]))
+        return Response(EntryDetailSerializer(made).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
+
+
+class EntryDetail(View):
+    """One entry, for the owners of the benchmark and its submitter."""
+
+    scopes = {"GET": Scope.READ}
+    tag = "Entries"
+    operation_ids = {"GET": "get_entry"}
+    serializer_class = EntryDetailSerializer
+
+    def get(self, request: Request, key: str) -> Response:
+        self.chosen()
+        found, _ = entries.entry_for(request.user, key)
+        return Response(EntryDetailSerializer(found).data)
+
+
+class EntrySteps(View):
+    """Steps of an entry."""
+
+    scopes = {"POST": Scope.ADMIN}
+    tag = "Entries"
+    operation_ids = {"POST": "take_entry_step"}
+    serializer_class = EntryStepSerializer
+    parser_classes = [JSONParser, MultiPartParser]
+
+    @extend_schema(
+        request={"application/json": EntryStepSerializer, "multipart/form-data": EntryStepSerializer},
+        responses={201: EntryDetailSerializer},
+    )
+    def post(self, request: Request, key: str) -> Response:
+        """Take a step. 403 if it is for the other side, 409 if the state does not allow it."""
+        found, _ = entries.entry_for(request.user, key)
+        given = EntryStepSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        _take(request, found, given.validated_data)
+        return Response(EntryDetailSerializer(entries.entry_for(request.user, key)[0]).data, status.HTTP_201_CREATED)
+
+
+def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
+    person, step, reason = request.user, given["step"], given["reason"]
+    if simple := (OWNER_STEPS | SUBMITTER_STEPS).get(step):
+        simple(person, found, reason)
+    elif step == "answer":
+        with report_stopped_import("bundle"):
+            entries.answer(person, found, reason, given.get("bundle"), jobs.open_bundle.delay)
+    elif step == "rescore":
+        entries.rescore(person, found, build_changes(_need(given, "tasks"), reason), reason)
+    elif step == "embargo":
+        entries.change_embargo(person, found, _need(given, "until"), reason)
+    elif step == "decide_appeal":
+        entries.decide_appeal(person, found, reason, upheld=_need(given, "upheld"))
+    else:
+        entries.take_down(person, found, reason, given.get("sequence"))
+
+
+def _need(given: dict[str, Any], name: str) -> Any:
+    if name not in given:
+        raise serializers.ValidationError({name: [f"The step {given['step']} needs it."]})
+    return given[name]
