@@ -83,3 +83,10 @@ class PhraseForm(forms.Form):
     text = forms.CharField(
         label="New phrase", max_length=500, error_messages={"required": "Select or type the words first."}
     )
+
+
+class AffiliationForm(forms.Form):
+    organisation = forms.CharField(
+        max_length=200,
+        help_text="You cannot judge its agents, nor decide about its entries, until you end the affiliation.",
+    )

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from annotation.models import Event, Membership, Person, Step, Submission, Trajectory
+from annotation.models import Affiliation, Event, Membership, Person, Step, Submission, Trajectory
 
 Role = Membership.Role
 
@@ -104,3 +104,13 @@ def visible_payload(event: Event, submission: Submission) -> dict[str, Any]:
     """Return what readers of a submission may read of an event."""
     hidden = HIDDEN_BEFORE_FREEZE if submission.frozen_at is None and not submission.audited else frozenset[str]()
     return {name: value for name, value in event.payload.items() if name not in hidden}
+
+
+def has_conflict(person: Person, organisation: str) -> bool:
+    """Return whether the person declares to belong to the organisation that built an agent."""
+    stated = Affiliation.objects.filter(person=person, ended_at=None).values_list("organisation", flat=True)
+    return organisation != "" and any(fold_name(each) == fold_name(organisation) for each in stated)
+
+
+def fold_name(name: str) -> str:
+    return " ".join(name.split()).casefold()

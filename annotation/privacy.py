@@ -17,6 +17,7 @@ from annotation import access, sign_ins
 from annotation.models import (
     Activity,
     Adjudication,
+    Affiliation,
     Assignment,
     Comment,
     Draft,
@@ -57,6 +58,7 @@ SAID_HERE = frozenset(
         "admin.LogEntry.user",
         "annotation.Activity.person",
         "annotation.Adjudication.adjudicator",
+        "annotation.Affiliation.person",
         "annotation.ApiToken.person",
         "annotation.Assignment.annotator",
         "annotation.Comment.author",
@@ -81,6 +83,7 @@ SAID_HERE = frozenset(
         "annotation.ResumableUpload.uploaded_by",
         "annotation.Upload.uploaded_by",
         "annotation.Webhook.owner",  # whose column `sealed` has the secret
+        "evaluations.BundleUpload.opened_for",  # the file is the submitter's
         "mfa.Authenticator.user",  # whose column `data` has secrets
     ]
 )
@@ -135,6 +138,9 @@ def data_of(person: Person) -> dict[str, Any]:
         "redactions": _rows(
             Redaction.objects.filter(redacted_by=person).order_by("redacted_at", "pk"),
             *("submission", "original", "boxes", "reason", "redacted_at"),
+        ),
+        "affiliations": _rows(
+            Affiliation.objects.filter(person=person).order_by("pk"), "organisation", "declared_at", "ended_at"
         ),
         "phrases": _rows(access.phrases_of(person).order_by("pk"), "text", "made_at"),
         "messages": _rows(access.messages_of(person), *MESSAGE_FIELDS),

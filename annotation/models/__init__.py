@@ -41,4 +41,4 @@ from annotation.models.trajectories import (
     WorkerJob,
 )
 from annotation.models.webhooks import Webhook, WebhookDelivery, WebhookEvent
-from annotation.models.working import Activity, Draft, KnownAnswer, Phrase, PracticeAnswer
+from annotation.models.working import Activity, Affiliation, Draft, KnownAnswer, Phrase, PracticeAnswer

@@ -29,7 +29,10 @@ def seed_hash(seed: str) -> str:
 
 
 class Agent(models.Model):
+    """``organisation`` is who built it, if an entry of a benchmark states it; see `Affiliation`."""
+
     name = models.CharField(max_length=200, unique=True)
+    organisation = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return self.name

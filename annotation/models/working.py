@@ -68,6 +68,21 @@ class Phrase(models.Model):
         return self.text
 
 
+class Affiliation(models.Model):
+    """An organisation that a person declares to belong to: they do not evaluate its agents while it lasts."""
+
+    person = person(related_name="affiliations")
+    organisation = models.CharField(max_length=200)
+    declared_at = CreatedAtField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.organisation
+
+
 class KnownAnswer(models.Model):
     """The right label of a trajectory and the reasons, entered by a maintainer.
 

@@ -38,6 +38,7 @@ from annotation import (
 )
 from annotation.account_forms import (
     AddressForm,
+    AffiliationForm,
     ForgottenPasswordForm,
     MailForm,
     OwnPasswordForm,
@@ -45,7 +46,7 @@ from annotation.account_forms import (
     TokenForm,
 )
 from annotation.forms import HoursForm
-from annotation.models import ApiToken, Membership, MessageKind, Person
+from annotation.models import Affiliation, ApiToken, Membership, MessageKind, Person
 from annotation.models.people import MOST_TOKENS, PasswordWay
 from annotation.views.answers import Request, act, act_from, is_scripted, page, paginate
 from annotation.work import START
@@ -54,6 +55,7 @@ from annotation.workflow import passwords
 MOST_SIGN_INS = 10  # on the account page; *Download my data* has all
 CHANGED = "The e-mail address of your account was changed. If you did not change it, contact the operator of this site."
 TOO_OLD = "Your sign-in is too old. Nothing was erased. Sign out, then sign in again."
+MOST_AFFILIATIONS = 50  # of one person, with those that ended
 MOST_PHRASES = 50  # of one person: a menu cannot show more
 
 
@@ -361,6 +363,28 @@ def delete_phrase(request: Request, pk: int) -> HttpResponse:
     return redirect("account")
 
 
+@act
+def declare_affiliation(request: Request) -> HttpResponse:
+    form = AffiliationForm(request.POST)
+    if not form.is_valid():
+        return _account(request, affiliation_form=form, status=400)
+    if request.user.affiliations.count() >= MOST_AFFILIATIONS:
+        form.add_error("organisation", f"You can declare {MOST_AFFILIATIONS} affiliations.")
+        return _account(request, affiliation_form=form, status=400)
+    Affiliation.objects.create(person=request.user, organisation=form.cleaned_data["organisation"])
+    messages.success(request, "Affiliation declared.")
+    return redirect("account")
+
+
+@act
+def end_affiliation(request: Request, pk: int) -> HttpResponse:
+    found = request.user.affiliations.filter(pk=pk, ended_at=None)
+    if not found.update(ended_at=timezone.now()):
+        raise Http404("No such affiliation.")
+    messages.success(request, "Affiliation ended.")
+    return redirect("account")
+
+
 def _account(request: Request, status: int = 200, **context: Any) -> HttpResponse:
     if "password_form" not in context:
         context["password_form"] = OwnPasswordForm(request)
@@ -375,6 +399,8 @@ def _account(request: Request, status: int = 200, **context: Any) -> HttpRespons
     context.setdefault("mail_form", MailForm(unwanted=mail.find_unwanted(request.user)))
     context["sends"] = bool(settings.EMAIL_HOST)
     context.setdefault("phrase_form", PhraseForm())
+    context.setdefault("affiliation_form", AffiliationForm())
+    context["affiliations"] = request.user.affiliations.all()
     context["hours_form"] = HoursForm() if access.labels_by(request.user).exists() else None
     context["phrases"] = access.phrases_of(request.user)
     context["tokens"] = access.tokens_of(request.user).order_by("revoked_at", "-created_at")

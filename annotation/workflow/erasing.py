@@ -20,6 +20,7 @@ from django.db.models import Count, Max, QuerySet
 
 from annotation import clock, sign_ins
 from annotation.models import (
+    Affiliation,
     ApiToken,
     Comment,
     Draft,
@@ -190,12 +191,15 @@ def _forget_traces(person: Person) -> None:
     ApiToken.objects.filter(person=person).delete()
     Draft.objects.filter(author=person).delete()
     Phrase.objects.filter(person=person).delete()
+    Affiliation.objects.filter(person=person).delete()
     Message.objects.filter(person=person).delete()
     MailOptOut.objects.filter(person=person).delete()
     Webhook.objects.filter(pk__in=[row.pk for row in Webhook.objects.select_for_update().filter(owner=person)]).delete()
     for field in references().values():
         if "file_name" in {column.name for column in field.model._meta.concrete_fields}:
             _clear_file_names(referring(field, person))
+        if "contact" in {column.name for column in field.model._meta.concrete_fields}:
+            referring(field, person).update(contact="")
     ResumableUpload.objects.filter(uploaded_by=person).update(metadata="")  # it has the name of the file, too
 
 

@@ -68,6 +68,7 @@ def build_arguments(
         "tasks/<int:pk>": [{"pk": rows[0].task_id}],
         "key-points/<int:pk>": [{"pk": KeyPoint.objects.latest("pk").pk}],
         "phrases/<int:pk>": [{"pk": Phrase.objects.get().pk}],
+        "affiliations/<int:pk>": [{"pk": 1}],
         "tokens/<int:pk>": [{"pk": ApiToken.objects.get().pk}],
         "reports/<int:pk>": [{"pk": Report.objects.latest("pk").pk}],
         "comments/<int:pk>": [{"pk": Comment.objects.latest("pk").pk}],

@@ -74,6 +74,7 @@ NOT_COVERED = {
         SIGN_IN,
     ),
     **dict.fromkeys(("change-address", "choose-mail", "unsubscribe", "erase-account", "make-token"), ACCOUNT),
+    **dict.fromkeys(("declare-affiliation", "end-affiliation"), ACCOUNT),
     **dict.fromkeys(
         ("add-phrase", "delete-phrase", "draft", "adjudication-draft", "activity", "ahead", "undo-submit"), DESK
     ),

@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation import access, arrivals, blinding, clock
-from annotation.models import Benchmark, Person, Task
+from annotation.models import Agent, Benchmark, Person, Task
 from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.erasing import lock_account
@@ -237,9 +237,10 @@ def record_checks(upload_id: str) -> None:
 
 
 def _admit_owners(entry: Entry) -> None:
-    """Let all owners read the audit, and let its people be told from those of the agent."""
+    """Let all owners read the audit, and keep people of the agent's organisation from labelling its sample."""
     assert entry.audit is not None  # noqa: S101 - the caller has checked it
     submission = entry.audit.submission
+    Agent.objects.filter(pk=submission.agent_id).update(organisation=entry.organisation)
     present = set(submission.memberships.values_list("person", flat=True))
     for owner in Owner.objects.filter(benchmark=entry.benchmark_id).select_related("person"):
         if owner.person_id not in present and not blinding.is_hidden(owner.person, submission):
@@ -436,6 +437,9 @@ def _require_impartial(person: Person, entry: Entry) -> None:
     _require_owner(person, entry.benchmark)
     if entry.submitted_by_id == person.pk:
         raise PermissionDenied("You submitted this entry, so another owner has to decide about it.")
+    if blinding.has_conflict(person, entry.organisation):
+        says = f"You declare to belong to {entry.organisation}, so another owner has to decide about this entry."
+        raise PermissionDenied(says)
 
 
 def _require_decidable(person: Person, entry: Entry, state: State, allowed: tuple[State, ...]) -> None:

@@ -17,10 +17,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.models import Benchmark, Membership, Person
+from annotation import workflow
+from annotation.models import Affiliation, Benchmark, Membership, Person
 from annotation.tests import testing
 from annotation.workflow import Conflict, Incomplete
 from evaluations import jobs
+from evaluations.auditing import actions
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, Intake, Owner
 from evaluations.registry import entries, ledger, published
 from evaluations.registry.ledger import Kind, State
@@ -395,3 +397,43 @@ def test_intake_is_private_until_it_is_published(intake: Intake, olga: Person, c
     assert client.get(reverse("intake", args=[slug])).status_code == 404
     wrong = {"contact": "x", "opens_at": "2026-02-02T10:00", "closes_at": "2026-02-01T10:00"}
     assert ours.post(reverse("save-intake", args=[slug]), wrong).status_code == 400
+
+
+# --- conflicts of interest -------------------------------------------------------------------------------------------
+
+
+def test_people_of_the_organisation_do_not_label_the_sample_of_its_entry(
+    intake: Intake, olga: Person, sam: Person, data: bytes
+) -> None:
+    entry = checked(sam, intake, data)
+    assert entry.audit is not None
+    sample = actions.draw(entry.audit, olga, 1)
+    nils = testing.person("nils")
+    assert client_of(nils).post(reverse("declare-affiliation"), {"organisation": "  ACME "}).status_code == 302
+    for role in (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR):
+        with pytest.raises(Conflict, match="nils declares to belong to Acme") as raised:
+            workflow.add_member(olga, sample, nils, role)
+        assert raised.value.code == "conflict_of_interest"
+    stated = Affiliation.objects.get()
+    assert client_of(sam).post(reverse("end-affiliation", args=[stated.pk])).status_code == 404
+    assert client_of(nils).post(reverse("end-affiliation", args=[stated.pk])).status_code == 302
+    assert workflow.add_member(olga, sample, nils, Membership.Role.ANNOTATOR)
+
+
+def test_owner_does_not_decide_about_an_entry_of_the_own_organisation(
+    intake: Intake, olga: Person, sam: Person, data: bytes
+) -> None:
+    entry = checked(sam, intake, data)
+    Affiliation.objects.create(person=olga, organisation="acme")
+    with pytest.raises(PermissionDenied, match="declare to belong to Acme"):
+        entries.accept(olga, entry, "Ours.")
+    Affiliation.objects.update(ended_at=timezone.now())
+    assert entries.accept(olga, entry, "Not ours any more.")
+
+
+def test_erased_submitter_leaves_no_contact(intake: Intake, sam: Person) -> None:
+    entry = submit(sam, intake, b"nothing")
+    root = testing.person("root", is_superuser=True, is_staff=True)
+    workflow.erase(root, sam, "They asked.")
+    entry.refresh_from_db()
+    assert entry.contact == ""

@@ -15,7 +15,18 @@ from annotation.models import Person, SamplePlan, SampleStop, Submission, Trajec
 from annotation.models.people import references
 from annotation.tests import testing
 from annotation.tests.shared_rows import shared_rows
-from evaluations.models import Audit, AuditCheck, AuditDecision, BundleUpload, Delivery
+from evaluations.models import (
+    Audit,
+    AuditCheck,
+    AuditDecision,
+    BundleUpload,
+    Delivery,
+    Entry,
+    EntryEvent,
+    Owner,
+    Takedown,
+)
+from evaluations.registry import ledger
 from judges.models import (
     Alignment,
     AlignmentSplit,
@@ -42,6 +53,11 @@ LOOKED_AT = {
     "evaluations.AuditDecision.decided_by",
     "evaluations.BundleUpload.uploaded_by",
     "evaluations.Delivery.requested_by",
+    "evaluations.Entry.submitted_by",
+    "evaluations.EntryEvent.actor",
+    "evaluations.Owner.added_by",
+    "evaluations.Owner.person",
+    "evaluations.Takedown.decided_by",
     "judges.Alignment.created_by",
     "judges.AlignmentSplit.created_by",
     "judges.DisagreementMark.person",
@@ -99,10 +115,16 @@ def did_everything(person: Person, submission: Submission) -> None:
     AuditDecision.objects.create(
         audit=audit, outcome="query", reason=f"{word}-decision", decided_by=person, decided_at=at
     )
+    Owner.objects.create(benchmark=benchmark, person=person, added_by=person, added_at=at)
+    entry = Entry.objects.create(
+        benchmark=benchmark, agent=f"{word}-entry", relationship="other", submitted_by=person, submitted_at=at
+    )
+    ledger.append(entry, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, person, reason=f"{word}-step")
+    Takedown.objects.create(entry=entry, reason=f"{word}-takedown", decided_by=person, decided_at=at)
 
 
 WORDS = {"expectation", "prompt", "judge", "terms", "run", "audit", "bundle", "decision", "delivery"}
-WORDS |= {"plan", "split", "alignment", "look"}
+WORDS |= {"plan", "split", "alignment", "look", "entry", "step", "takedown"}
 
 
 @shared_rows
@@ -132,7 +154,18 @@ def test_rows_say_what_they_are_about_without_numbers_of_rows_and_people(
     assert expectation["written_at"].endswith("+00:00")
     columns = {name for rows in found.values() for row in rows for name in row}
     assert (
-        columns & {"id", "created_by", "loaded_by", "changed_by", "opened_by", "checked_by", "decided_by", "written_by"}
+        columns
+        & {
+            "id",
+            "created_by",
+            "loaded_by",
+            "changed_by",
+            "opened_by",
+            "checked_by",
+            "decided_by",
+            "written_by",
+            "submitted_by",
+        }
         == set()
     )
 
