@@ -80,7 +80,7 @@ class EntryForm(DescriptionForm):
 
 
 class ReasonForm(forms.Form):
-    """A step of an entry: every step has a reason."""
+    """An action on an entry: every action has a reason."""
 
     reason = forms.CharField(
         max_length=LONGEST_NOTE,
@@ -114,7 +114,7 @@ class AppealDecisionForm(ReasonForm):
 
 class TakeDownForm(ReasonForm):
     sequence = forms.IntegerField(
-        label="Number of the step",
+        label="Number of the event",
         required=False,
         min_value=0,
         max_value=1_000_000,

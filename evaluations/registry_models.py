@@ -131,10 +131,10 @@ class Entry(models.Model):
 
 
 class EntryEvent(models.Model):
-    """One step of an entry, in its own chain: ``hash`` covers `canonical`, which names ``previous``.
+    """One event of an entry, in its own chain: ``hash`` covers `canonical`, which names ``previous``.
 
-    ``role`` is what the public reads of the actor. ``reason`` and ``facts`` of steps that are not `PUBLIC` stay between
-    owners and submitter: the chain has their digest, so that it can be published as a whole.
+    ``role`` is what the public reads of the actor. ``reason`` and ``facts`` of events that are not `PUBLIC` stay
+    between owners and submitter: the chain has their digest, so that it can be published as a whole.
     """
 
     class Kind(models.TextChoices):

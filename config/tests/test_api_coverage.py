@@ -57,7 +57,7 @@ COVERED = {
     "cancel-alignment": "cancel_alignment", "look-at-test": "look_at_test",
     "mark-disagreements": "mark_disagreements", "add-criterion": "add_criterion",
     "archive-audit": "archive_audit", "restore-audit": "restore_audit", "add-auditor": "add_auditor",
-    "submit-entry": "submit_entry", "entry-step": "take_entry_step", "save-intake": "save_intake",
+    "submit-entry": "submit_entry", "entry-action": "act_on_entry", "save-intake": "save_intake",
     "add-owner": "add_owner", "remove-owner": "remove_owner",
 }  # fmt: skip
 

@@ -120,7 +120,7 @@ def test_pages_written_by_hand_stay_short():
     pages = [page for page in (settings.BASE_DIR / "docs").rglob("*.md") if page.parent.name != "reference"]
     pages.remove(settings.BASE_DIR / "docs" / "security.md")  # a checklist of 253 lines, not read in one piece
     words = {page: len(page.read_text(encoding="utf-8").split()) for page in pages}
-    assert sum(words.values()) <= 21_500  # 14 formats of logs and 6 exports came with 1,000, intake and attestations with 1,500
+    assert sum(words.values()) <= 21_500  # formats of logs and exports came with 1,000, intake with 1,500
     assert [page.name for page, count in words.items() if page.parent.name == "decisions" and count > 300] == []
 
 

@@ -1,4 +1,4 @@
-"""API endpoints of entries: submit, read, and the steps of owners and submitters."""
+"""API endpoints of entries: submit, read, and the actions of owners and submitters."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from evaluations.registry import entries, ledger
 from evaluations.registry.ledger import Kind, State
 from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, build_changes
 
-OWNER_STEPS = {
+OWNER_ACTIONS = {
     "accept": entries.accept,
     "query": entries.query,
     "reject": entries.reject,
     "remove": entries.remove,
     "restore": entries.restore,
 }
-SUBMITTER_STEPS = {"withdraw": entries.withdraw, "appeal": entries.appeal}
-STEPS = (*OWNER_STEPS, *SUBMITTER_STEPS, "answer", "rescore", "embargo", "decide_appeal", "take_down")
+SUBMITTER_ACTIONS = {"withdraw": entries.withdraw, "appeal": entries.appeal}
+ACTIONS = (*OWNER_ACTIONS, *SUBMITTER_ACTIONS, "answer", "rescore", "embargo", "decide_appeal", "take_down")
 
 
 class EntryEventSerializer(serializers.ModelSerializer):
@@ -57,7 +57,7 @@ class EntrySerializer(serializers.ModelSerializer):
 
 
 class EntryDetailSerializer(EntrySerializer):
-    """Also the newest checks (empty until a worker has made them), and all steps."""
+    """Also the newest checks (empty until a worker has made them), and all events."""
 
     checks = serializers.SerializerMethodField()
     events = EntryEventSerializer(many=True)
@@ -81,11 +81,11 @@ class NewEntrySerializer(serializers.ModelSerializer):
         fields = (*DESCRIPTION, "embargo_until", "bundle")
 
 
-class EntryStepSerializer(serializers.Serializer):
-    """A step with its reason. ``bundle`` is for answer, ``tasks`` for rescore, ``until`` for embargo, ``upheld`` for
+class EntryActionSerializer(serializers.Serializer):
+    """An action with its reason. ``bundle`` is for answer, ``tasks`` for rescore, ``until`` for embargo, ``upheld`` for
     decide_appeal, ``sequence`` for take_down."""
 
-    step = serializers.ChoiceField(choices=STEPS)
+    action = serializers.ChoiceField(choices=ACTIONS)
     reason = serializers.CharField(max_length=LONGEST_NOTE, error_messages={"max_length": REASON_TOO_LONG})
     bundle = serializers.FileField(
         required=False,
@@ -101,7 +101,7 @@ class EntryStepSerializer(serializers.Serializer):
     until = serializers.DateTimeField(required=False, allow_null=True, help_text="Null ends the embargo.")
     upheld = serializers.BooleanField(required=False)
     sequence = serializers.IntegerField(
-        required=False, min_value=0, max_value=1_000_000, help_text="Number of the step whose text is taken down."
+        required=False, min_value=0, max_value=1_000_000, help_text="Number of the event whose text is taken down."
     )
 
     def validate_tasks(self, tasks: dict[str, str]) -> dict[str, str]:
@@ -252,40 +252,40 @@ class EntryDetail(View):
         return Response(EntryDetailSerializer(found).data)
 
 
-class EntrySteps(View):
-    """Steps of an entry."""
+class EntryActions(View):
+    """Actions on an entry."""
 
     scopes = {"POST": Scope.ADMIN}
     tag = "Entries"
-    operation_ids = {"POST": "take_entry_step"}
-    serializer_class = EntryStepSerializer
+    operation_ids = {"POST": "act_on_entry"}
+    serializer_class = EntryActionSerializer
     parser_classes = [JSONParser, MultiPartParser]
 
     @extend_schema(
-        request={"application/json": EntryStepSerializer, "multipart/form-data": EntryStepSerializer},
+        request={"application/json": EntryActionSerializer, "multipart/form-data": EntryActionSerializer},
         responses={201: EntryDetailSerializer},
     )
     def post(self, request: Request, key: str) -> Response:
-        """Take a step. 403 if it is for the other side, 409 if the state does not allow it."""
+        """Act on an entry, which appends an event. 403 if it is for the other side, 409 if the state forbids it."""
         found, _ = entries.entry_for(request.user, key)
-        given = EntryStepSerializer(data=request.data)
+        given = EntryActionSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         _take(request, found, given.validated_data)
         return Response(EntryDetailSerializer(entries.entry_for(request.user, key)[0]).data, status.HTTP_201_CREATED)
 
 
 def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
-    person, step, reason = request.user, given["step"], given["reason"]
-    if simple := (OWNER_STEPS | SUBMITTER_STEPS).get(step):
+    person, action, reason = request.user, given["action"], given["reason"]
+    if simple := (OWNER_ACTIONS | SUBMITTER_ACTIONS).get(action):
         simple(person, found, reason)
-    elif step == "answer":
+    elif action == "answer":
         with report_stopped_import("bundle"):
             entries.answer(person, found, reason, given.get("bundle"), jobs.open_bundle.delay)
-    elif step == "rescore":
+    elif action == "rescore":
         entries.rescore(person, found, build_changes(_need(given, "tasks"), reason), reason)
-    elif step == "embargo":
+    elif action == "embargo":
         entries.change_embargo(person, found, _need(given, "until"), reason)
-    elif step == "decide_appeal":
+    elif action == "decide_appeal":
         entries.decide_appeal(person, found, reason, upheld=_need(given, "upheld"))
     else:
         entries.take_down(person, found, reason, given.get("sequence"))
@@ -293,5 +293,5 @@ def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
 
 def _need(given: dict[str, Any], name: str) -> Any:
     if name not in given:
-        raise serializers.ValidationError({name: [f"The step {given['step']} needs it."]})
+        raise serializers.ValidationError({name: [f"The action {given['action']} needs it."]})
     return given[name]

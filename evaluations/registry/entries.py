@@ -1,6 +1,6 @@
 """Actions on entries: submit, check, ask, decide, appeal, correct, score again, remove.
 
-Each locks the entry, checks state and person, writes, and appends a step to the entry's chain, in one transaction.
+Each locks the entry, checks state and person, writes, and appends an event to the entry's chain, in one transaction.
 """
 
 from __future__ import annotations
@@ -293,7 +293,7 @@ def is_appealed(entry: Entry) -> bool:
 
 
 def decide_appeal(person: Person, entry: Entry, reason: str, *, upheld: bool) -> None:
-    """Decide an appeal. What follows from it, such as another score, is a step of its own."""
+    """Decide an appeal. What follows from it, such as another score, is an event of its own."""
     with _change(entry) as (row, _):
         _require_impartial(person, row)
         if not is_appealed(row):
@@ -327,7 +327,7 @@ def restore(person: Person, entry: Entry, reason: str) -> None:
 
 
 def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason: str) -> None:
-    """Correct the description; the step states the earlier values, without the contact."""
+    """Correct the description; the event states the earlier values, without the contact."""
     with _change(entry) as (row, _):
         _require_owner(person, row.benchmark)
         before = {name: str(getattr(row, name) or "") for name in description if name != "contact"}
@@ -353,12 +353,12 @@ def change_embargo(person: Person, entry: Entry, until: datetime | None, reason:
 
 
 def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = None) -> Takedown:
-    """Stop showing the text of a step, or the description of the entry; the chain keeps its digest."""
+    """Stop showing the text of an event, or the description of the entry; the chain keeps its digest."""
     with _change(entry) as (row, _):
         _require_owner(person, row.benchmark)
         event = None if sequence is None else row.events.filter(sequence=sequence).first()
         if sequence is not None and event is None:
-            raise Incomplete([Problem("step_unknown", f"This entry has no step {sequence}.", "sequence")])
+            raise Incomplete([Problem("event_unknown", f"This entry has no event {sequence}.", "sequence")])
         said = require_reason(reason, "taking a text down")
         made, _ = Takedown.objects.get_or_create(
             entry=row, event=event, defaults={"reason": said[:500], "decided_by": person, "decided_at": clock.now()}

@@ -1,4 +1,4 @@
-"""The chain of steps of an entry, and the state that follows from it."""
+"""The chain of events of an entry, and the state that follows from it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STATE_AFTER = {
     Kind.REMOVED: State.REMOVED,
     Kind.RESTORED: State.ACCEPTED,
 }
-# The text of all other steps stays between owners and submitter.
+# The text of all other events stays between owners and submitter.
 PUBLIC = (
     *(Kind.ACCEPTED, Kind.APPEALED, Kind.APPEAL_DECIDED, Kind.CORRECTED),
     *(Kind.RESCORED, Kind.REMOVED, Kind.RESTORED),
@@ -50,7 +50,7 @@ def append(
     reason: str = "",
     facts: dict[str, Any] | None = None,
 ) -> EntryEvent:
-    """Append a step inside the caller's transaction, which has locked the entry."""
+    """Append an event inside the caller's transaction, which has locked the entry."""
     last = entry.events.order_by("-sequence").first()
     event = EntryEvent(
         entry=entry,
@@ -69,7 +69,7 @@ def append(
 
 
 def find_broken(events: Iterable[EntryEvent]) -> int | None:
-    """Return the number of the first step of a chain that is not as it was written; None if all are."""
+    """Return the number of the first event of a chain that is not as it was written; None if all are."""
     previous = GENESIS
     for number, event in enumerate(events):
         if event.sequence != number or event.previous != previous or event.hash != digest(event.canonical()):

@@ -86,7 +86,7 @@ def rows_of(version: EntryVersion) -> list[EntryRow]:
 
 
 def describe_event(event: EntryEvent, *, hidden: str = "") -> dict[str, Any]:
-    """Return a step as anybody may read it; ``hidden`` is why its text was taken down.
+    """Return an event as anybody may read it; ``hidden`` is why its text was taken down.
 
     Without its text, the digest of its content still proves the hash: see `EntryEvent.canonical`.
     """

@@ -246,7 +246,7 @@ def test_owner_does_not_decide_about_an_own_entry(intake: Intake, olga: Person, 
 @pytest.mark.parametrize(
     "act", [entries.accept, entries.query, entries.reject, entries.remove, entries.restore, entries.take_down]
 )
-def test_only_owners_take_the_steps_of_owners(intake: Intake, sam: Person, data: bytes, act: Any) -> None:
+def test_only_owners_take_the_actions_of_owners(intake: Intake, sam: Person, data: bytes, act: Any) -> None:
     entry = checked(sam, intake, data)
     for person in (sam, auditor("nora")):
         with pytest.raises(PermissionDenied, match="owners"):
@@ -255,13 +255,15 @@ def test_only_owners_take_the_steps_of_owners(intake: Intake, sam: Person, data:
 
 
 @pytest.mark.parametrize("act", [entries.withdraw, entries.appeal])
-def test_only_the_submitter_takes_the_steps_of_submitters(intake: Intake, olga: Person, sam: Person, act: Any) -> None:
+def test_only_the_submitter_takes_the_actions_of_submitters(
+    intake: Intake, olga: Person, sam: Person, act: Any
+) -> None:
     entry = checked(sam, intake, b"nothing")
     with pytest.raises(PermissionDenied, match="submitted"):
         act(olga, entry, "No.")
 
 
-def test_steps_need_a_reason(intake: Intake, olga: Person, sam: Person, data: bytes) -> None:
+def test_actions_need_a_reason(intake: Intake, olga: Person, sam: Person, data: bytes) -> None:
     entry = checked(sam, intake, data)
     with pytest.raises(Incomplete, match="Enter a reason"):
         entries.accept(olga, entry, "  ")
@@ -269,7 +271,7 @@ def test_steps_need_a_reason(intake: Intake, olga: Person, sam: Person, data: by
     assert not entry.versions.exists()
 
 
-def test_changed_step_breaks_the_chain(intake: Intake, olga: Person, sam: Person, data: bytes) -> None:
+def test_changed_event_breaks_the_chain(intake: Intake, olga: Person, sam: Person, data: bytes) -> None:
     entry = checked(sam, intake, data)
     entries.accept(olga, entry, "Checked.")
     events = list(entry.events.select_related("entry"))
@@ -287,8 +289,8 @@ def test_text_that_was_taken_down_leaves_its_digest(intake: Intake, olga: Person
     assert [each["kind"] for each in shown] == ["submitted", "checked", "accepted"]
     assert shown[2]["taken_down"] == "It named a person."
     assert "Olga Owner" not in str(shown)
-    assert "theirs.zip" not in str(shown)  # the text of a step that is not public
-    with pytest.raises(Incomplete, match="no step 7"):
+    assert "theirs.zip" not in str(shown)  # the text of an event that is not public
+    with pytest.raises(Incomplete, match="no event 7"):
         entries.take_down(olga, entry, "x", 7)
 
 
@@ -352,24 +354,24 @@ def test_submitter_and_owner_go_from_intake_to_publication(
     assert "Pathfinder" in ours.get(reverse("benchmark-intake", args=[slug])).content.decode()
     assert "Pathfinder" in theirs.get(reverse("own-entries")).content.decode()
 
-    def step(client: Client, action: str, **data: Any) -> int:
-        return client.post(reverse("entry-step", args=[entry.key, action]), data).status_code
+    def act(client: Client, action: str, **data: Any) -> int:
+        return client.post(reverse("entry-action", args=[entry.key, action]), data).status_code
 
-    assert step(theirs, "accept", reason="Mine.") == 404
-    assert step(ours, "answer", reason="Not mine.") == 404
-    assert step(ours, "accept", reason="") == 400
-    assert step(ours, "query", reason="Which scaffold?") == 302
-    assert step(theirs, "answer", reason="Ours.") == 302
-    assert step(ours, "accept", reason="Checked.") == 302
+    assert act(theirs, "accept", reason="Mine.") == 404
+    assert act(ours, "answer", reason="Not mine.") == 404
+    assert act(ours, "accept", reason="") == 400
+    assert act(ours, "query", reason="Which scaffold?") == 302
+    assert act(theirs, "answer", reason="Ours.") == 302
+    assert act(ours, "accept", reason="Checked.") == 302
     task = EntryRow.objects.order_by("task_id").first()
     assert task is not None
-    assert step(ours, "rescore", reason="Site gone.", changes=f"{task.task_id} maybe") == 400
-    assert step(ours, "rescore", reason="Site gone.", changes=f"{task.task_id} out") == 302
-    assert step(ours, "correct", **(DESCRIPTION | {"model": "m-6"}), reason="They told us.") == 302
-    assert step(theirs, "appeal", reason="It was up.") == 302
-    assert step(ours, "decide-appeal", reason="It was not.", upheld="no") == 302
-    assert step(ours, "remove", reason="Withdrawn by its authors.") == 302
-    assert step(ours, "accept", reason="Again.") == 409
+    assert act(ours, "rescore", reason="Site gone.", changes=f"{task.task_id} maybe") == 400
+    assert act(ours, "rescore", reason="Site gone.", changes=f"{task.task_id} out") == 302
+    assert act(ours, "correct", **(DESCRIPTION | {"model": "m-6"}), reason="They told us.") == 302
+    assert act(theirs, "appeal", reason="It was up.") == 302
+    assert act(ours, "decide-appeal", reason="It was not.", upheld="no") == 302
+    assert act(ours, "remove", reason="Withdrawn by its authors.") == 302
+    assert act(ours, "accept", reason="Again.") == 409
     assert kinds(entry) == [
         *("submitted", "checked", "queried", "answered", "accepted", "rescored"),
         *("corrected", "appealed", "appeal_decided", "removed"),
@@ -386,7 +388,7 @@ def test_pages_of_an_entry_are_for_its_owners_and_its_submitter(intake: Intake, 
     for stranger in (client_of(auditor("nora")), client_of(testing.person("nils"))):
         assert stranger.get(reverse("entry", args=[entry.key])).status_code == 404
         assert stranger.get(reverse("benchmark-intake", args=[slug])).status_code == 404
-        assert stranger.post(reverse("entry-step", args=[entry.key, "query"]), {"reason": "x"}).status_code == 404
+        assert stranger.post(reverse("entry-action", args=[entry.key, "query"]), {"reason": "x"}).status_code == 404
     assert client_of(sam).get(reverse("benchmark-intake", args=[slug])).status_code == 404
 
 

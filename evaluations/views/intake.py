@@ -37,7 +37,7 @@ PER_PAGE = 50
 
 
 class Action(NamedTuple):
-    """A step that a person can take: its form, what it does with the valid form, and the entries that it is for."""
+    """An action of a person: its form, what it does with the valid form, and the entries that it is for."""
 
     title: str
     button: str
@@ -129,7 +129,7 @@ ACTIONS = {
         _reason(entries.remove),
         OWNER,
         (State.ACCEPTED,),
-        "It leaves the leaderboard. Its page, figures and steps stay, with the reason.",
+        "It leaves the leaderboard. Its page, figures and events stay, with the reason.",
     ),
     "restore": Action("Restore", "Restore entry", ReasonForm, _reason(entries.restore), OWNER, (State.REMOVED,)),
     "take-down": Action(
@@ -263,19 +263,19 @@ def entry(request: Request, key: str) -> HttpResponse:
 
 
 @act
-def entry_step(request: Request, key: str, action: str) -> HttpResponse:
-    """Take a step; the same address for all `ACTIONS`."""
+def entry_action(request: Request, key: str, action: str) -> HttpResponse:
+    """Act on an entry; the same address for all `ACTIONS`."""
     found, role = entries.entry_for(request.user, key)
     if action == "correct" and role is OWNER:
         return _correct(request, found, role)
     chosen = ACTIONS.get(action)
     if chosen is None or not _may_take(request.user, found, role, chosen.role):
-        raise Http404("No such step.")
+        raise Http404("No such action.")
     form = chosen.form(request.POST, request.FILES, auto_id=f"id_{action}_%s")
     if not form.is_valid():
         return _entry(request, found, role, HTTPStatus.BAD_REQUEST, {action: form})
     chosen.run(request.user, found, form)
-    messages.success(request, f"Step recorded: {chosen.title.lower()}.")
+    messages.success(request, f"Recorded: {chosen.title.lower()}.")
     return redirect("entry", key)
 
 
