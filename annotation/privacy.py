@@ -83,7 +83,6 @@ SAID_HERE = frozenset(
         "annotation.ResumableUpload.uploaded_by",
         "annotation.Upload.uploaded_by",
         "annotation.Webhook.owner",  # whose column `sealed` has the secret
-        "evaluations.BundleUpload.opened_for",  # the file is the submitter's
         "mfa.Authenticator.user",  # whose column `data` has secrets
     ]
 )

@@ -219,7 +219,7 @@ def audit_for(person: Any, pk: int) -> Audit:
 
 def bundle_uploads_for(person: Any) -> QuerySet[BundleUpload]:
     return (
-        BundleUpload.objects.filter(uploaded_by=person, opened_for=None)
+        BundleUpload.objects.filter(uploaded_by=person)
         .defer("given", "audit__submission__import_report")
         .select_related("audit__submission__agent")
     )

@@ -144,7 +144,7 @@ def missing_for_export(submission: Submission) -> list[Problem]:
         present.add(trajectory.task__external_id)
         if (problem := _unfinished(trajectory, submission.required_labels)) is not None:
             problems.append(problem)
-    problems += _not_covered(submission, present)
+    problems += find_not_covered(submission, present)
     if submission.frozen_at is None:
         problems.append(Problem("not_frozen", "The submission is not frozen: its labels could still change."))
     return problems
@@ -171,7 +171,8 @@ def _unfinished(trajectory: Any, required: int) -> Problem | None:
     return Problem(code, f"{task_id}: {says.format(t=trajectory, required=required)}.", task_id)
 
 
-def _not_covered(submission: Submission, present: set[str]) -> list[Problem]:
+def find_not_covered(submission: Submission, present: set[str]) -> list[Problem]:
+    """Return a problem for each task of the benchmark that is not among the ids of ``present`` ones."""
     covered = {base_task_id(task_id) for task_id in present}
     tasks = Task.objects.filter(benchmark=submission.benchmark_id)
     if submission.frozen_at is not None:

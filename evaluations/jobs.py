@@ -10,6 +10,7 @@ from celery import shared_task
 from django.db import transaction
 
 from annotation import arrivals
+from annotation import jobs as annotation_jobs
 from annotation.models import Submission
 from evaluations import anchoring, sending
 from evaluations.auditing import uploads
@@ -40,6 +41,13 @@ def open_bundle(upload_id: str) -> None:
     if taken is not None:
         uploads.process_upload(taken)
         entries.record_checks(upload_id)
+
+
+@shared_task
+def import_entry(upload_id: str) -> None:
+    """Import the trajectories of an entry, and record its checks."""
+    annotation_jobs.import_upload(upload_id)
+    entries.record_checks(upload_id)
 
 
 @shared_task

@@ -193,17 +193,14 @@ class BundleUpload(Arrival):
 
     ``given`` is the reference data of its uploader, from `encode_reference_data`; when the upload is finished, it is
     emptied and the file deleted. ``audit`` is the audit of the bundle. With ``again``, it was open already, and this
-    upload added another check. ``refused`` is the reason if there is no audit. ``opened_for`` is the owner of the
-    benchmark whose audit it becomes, if a submitter uploaded it as an entry.
+    upload added another check. ``refused`` is the reason if there is no audit. The uploader of an
+    entry's bundle is an owner of the benchmark, who gets the audit.
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"
     repeat = "Upload the bundle again."
 
     given = models.TextField(blank=True)
-    opened_for = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
-    )
     refused = models.TextField(blank=True)
     findings = models.JSONField(default=list, blank=True)
     audit = models.ForeignKey(Audit, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")

@@ -6,10 +6,12 @@ from typing import Any, ClassVar
 
 from django import forms
 
+from annotation.forms import check_package_size, describe_files
 from annotation.records import Verdict
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations.auditing import reference_data
 from evaluations.models import Entry, Intake
+from evaluations.registry.entries import SentFile
 from evaluations.registry.scoring import Change
 
 DESCRIPTION = (
@@ -31,9 +33,10 @@ class Moment(forms.DateTimeInput):
 class IntakeForm(forms.ModelForm):
     class Meta:
         model = Intake
-        fields = ["public", "contact", "rules", "opens_at", "closes_at", "trusted_keys"]
+        fields = ["public", "contact", "rules", "opens_at", "closes_at", "takes_trajectories", "trusted_keys"]
         labels = {
             "public": "Publish the intake page and the registry",
+            "takes_trajectories": "Take trajectories without labels",
             "opens_at": "Opens (UTC)",
             "closes_at": "Closes (UTC)",
             "trusted_keys": "Keys of evaluation partners",
@@ -65,14 +68,39 @@ class DescriptionForm(forms.ModelForm):
 
 
 class EntryForm(DescriptionForm):
-    """The description of a new entry, with its bundle."""
+    """The description of a new entry, with its file."""
 
-    bundle = forms.FileField(label="Evidence bundle (zip)", validators=[reference_data.check_bundle_size])
+    bundle = forms.FileField(
+        label="Evidence bundle (zip)", required=False, validators=[reference_data.check_bundle_size]
+    )
+    package = forms.FileField(
+        label="Or trajectories without labels",
+        required=False,
+        validators=[check_package_size],
+        help_text=f"One of: {describe_files()}.",
+    )
 
     class Meta(DescriptionForm.Meta):
         fields = [*DESCRIPTION, "embargo_until"]
         labels = {"embargo_until": "Embargo until (UTC)"}
         widgets = {**DescriptionForm.Meta.widgets, "embargo_until": Moment()}
+
+    def __init__(self, *args: Any, takes_trajectories: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not takes_trajectories:
+            del self.fields["package"]
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        files = [name for name in ("bundle", "package") if data.get(name)]
+        if len(files) != 1 and not self.errors:
+            self.add_error("bundle", "Choose one file." if "package" in self.fields else "Choose the bundle.")
+        return data
+
+    @property
+    def file(self) -> SentFile:
+        package = self.cleaned_data.get("package")
+        return SentFile(package or self.cleaned_data["bundle"], is_package=package is not None)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -90,11 +118,11 @@ class ReasonForm(forms.Form):
 
 
 class AnswerForm(ReasonForm):
-    bundle = forms.FileField(
-        label="Another bundle (zip)",
+    file = forms.FileField(
+        label="Another file",
         required=False,
         validators=[reference_data.check_bundle_size],
-        help_text="It replaces the one that you sent, and is checked like that one.",
+        help_text="It replaces the one that you sent, of the same kind, and is checked like that one.",
     )
 
 

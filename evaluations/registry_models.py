@@ -10,7 +10,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from annotation.models import Benchmark
+from annotation.models import Arrival, Benchmark, Submission, Upload
 from annotation.models import triggers as annotation_triggers
 from annotation.models.events import digest, instant
 
@@ -55,6 +55,9 @@ class Intake(models.Model):
     rules = models.TextField(blank=True, help_text="What an entry must satisfy, and how it is decided.")
     contact = models.CharField(max_length=200, help_text="Where submitters ask, such as an e-mail address.")
     opens_at = models.DateTimeField("opens at", null=True, blank=True)
+    takes_trajectories = models.BooleanField(
+        default=False, help_text="Your own people label them. Without it, entries need an evidence bundle."
+    )
     closes_at = models.DateTimeField("closes at", null=True, blank=True, help_text="The last moment for an entry.")
     trusted_keys = models.TextField(
         blank=True, help_text="Published signing keys of evaluation partners whom you know, as JSON."
@@ -84,9 +87,10 @@ class Relationship(models.TextChoices):
 class Entry(models.Model):
     """An agent's results that somebody submits to a benchmark.
 
-    ``key`` is its public id. ``upload`` is the evidence bundle, ``audit`` what was opened from it. ``contact`` is only
-    for the owners. Before ``embargo_until`` nothing of the entry is public. What happened to it is in ``events``, what
-    is published in ``versions``.
+    ``key`` is its public id. ``upload`` is the evidence bundle and ``audit`` what was opened from it; or ``package``
+    has trajectories without labels, and ``submission`` is what was imported from it. ``contact`` is only for the
+    owners. Before ``embargo_until`` nothing of the entry is public. What happened to it is in ``events``, what is
+    published in ``versions``.
     """
 
     key = models.CharField(max_length=KEY_LENGTH, unique=True, default=create_key, editable=False)
@@ -119,12 +123,24 @@ class Entry(models.Model):
     audit = models.ForeignKey(
         "evaluations.Audit", on_delete=models.PROTECT, null=True, blank=True, related_name="entries"
     )
+    package = models.OneToOneField(Upload, on_delete=models.SET_NULL, null=True, blank=True, related_name="entry")
+    submission = models.ForeignKey(Submission, on_delete=models.PROTECT, null=True, blank=True, related_name="entries")
 
     class Meta:
         ordering = ["-submitted_at", "-pk"]
         constraints = [
             models.CheckConstraint(condition=Q(relationship__in=Relationship.values), name="entry_relationship_known")
         ]
+
+    @property
+    def arrival(self) -> Arrival | None:
+        """Return the newest file of the submitter; None if its record was deleted, a month after it arrived."""
+        return self.upload or self.package
+
+    @property
+    def reviewed(self) -> Submission | None:
+        """Return the submission with the labels that are published; None until the file was opened."""
+        return self.audit.submission if self.audit else self.submission
 
     def __str__(self) -> str:
         return self.agent
@@ -201,8 +217,8 @@ class EntryVersion(models.Model):
 
     ``rate`` with its 95% interval ``low`` to ``high`` are fractions, null if there is none. ``rows`` counts the rows
     that the rate includes. ``people`` is who judged: {"annotators", "adjudicators"}; ``judge`` is the automatic judge
-    of a `Method.JUDGE`. ``manifest`` is the SHA-256 of the bundle's manifest, ``tasks`` the date of the newest task.
-    ``audited`` is {"size", "alike"} of the owner's own sample, or empty.
+    of a `Method.JUDGE`. ``manifest`` is the SHA-256 of the bundle's manifest, empty without one, ``tasks`` the newest
+    task version. ``audited`` is {"size", "alike"} of the owner's own sample, or empty.
     """
 
     class Method(models.TextChoices):
@@ -220,7 +236,7 @@ class EntryVersion(models.Model):
     method = models.CharField(max_length=10, choices=Method.choices)
     people = models.JSONField(default=dict)
     judge = models.CharField(max_length=200, blank=True)
-    manifest = models.CharField(max_length=64)
+    manifest = models.CharField(max_length=64, blank=True)
     tasks = models.CharField(max_length=40, blank=True)
     audited = models.JSONField(default=dict)
 

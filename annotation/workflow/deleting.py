@@ -83,7 +83,8 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
             row.tasks.all().delete()
             row.delete()
         except ProtectedError as recorded:
-            raise Conflict("Judgments, checks or rubrics of its tasks are recorded. Archive it instead.") from recorded
+            says = "It has entries, or judgments, checks or rubrics of its tasks. Archive it instead."
+            raise Conflict(says) from recorded
 
 
 def _require_name(given: str, name: str) -> None:

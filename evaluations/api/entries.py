@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 
 from annotation.api.base import Listing, Request, View, report_stopped_import
 from annotation.api_tokens import Scope
+from annotation.forms import check_package_size
 from annotation.models import Person
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations import jobs
@@ -22,7 +24,7 @@ from evaluations.auditing import reference_data
 from evaluations.models import Entry, EntryEvent, Intake
 from evaluations.registry import entries, ledger
 from evaluations.registry.ledger import Kind, State
-from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, build_changes
+from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, IntakeForm, build_changes
 
 OWNER_ACTIONS = {
     "accept": entries.accept,
@@ -42,14 +44,15 @@ class EntryEventSerializer(serializers.ModelSerializer):
 
 
 class EntrySerializer(serializers.ModelSerializer):
-    """An entry for its owners and its submitter. ``audit`` is the number of the owners' audit of its bundle."""
+    """An entry for its owners and its submitter. ``audit`` is the owners' audit of its bundle,
+    ``submission`` what was imported of trajectories without labels."""
 
     benchmark = serializers.CharField(source="benchmark.slug", read_only=True)
     state = serializers.SerializerMethodField()
 
     class Meta:
         model = Entry
-        fields = ["key", "benchmark", "state", *DESCRIPTION, "submitted_at", "embargo_until", "audit"]
+        fields = ["key", "benchmark", "state", *DESCRIPTION, "submitted_at", "embargo_until", "audit", "submission"]
 
     @extend_schema_field(serializers.ChoiceField(choices=State.choices))
     def get_state(self, entry: Entry) -> str:
@@ -72,26 +75,42 @@ class EntryDetailSerializer(EntrySerializer):
 
 
 class NewEntrySerializer(serializers.ModelSerializer):
-    bundle = serializers.FileField(
-        max_length=255, validators=[reference_data.check_bundle_size], help_text="An evidence bundle as a zip."
-    )
+    """The description, and one file: ``bundle`` or ``package``."""
 
-    class Meta:
-        model = Entry
-        fields = (*DESCRIPTION, "embargo_until", "bundle")
-
-
-class EntryActionSerializer(serializers.Serializer):
-    """An action with its reason. ``bundle`` is for answer, ``tasks`` for rescore, ``until`` for embargo, ``upheld`` for
-    decide_appeal, ``sequence`` for take_down."""
-
-    action = serializers.ChoiceField(choices=ACTIONS)
-    reason = serializers.CharField(max_length=LONGEST_NOTE, error_messages={"max_length": REASON_TOO_LONG})
     bundle = serializers.FileField(
         required=False,
         max_length=255,
         validators=[reference_data.check_bundle_size],
-        help_text="Another evidence bundle, which replaces the first; the request is then multipart.",
+        help_text="An evidence bundle as a zip.",
+    )
+    package = serializers.FileField(
+        required=False,
+        max_length=255,
+        validators=[check_package_size],
+        help_text="Trajectories without labels, if the intake takes them.",
+    )
+
+    class Meta:
+        model = Entry
+        fields = (*DESCRIPTION, "embargo_until", "bundle", "package")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("bundle" in attrs) == ("package" in attrs):
+            raise serializers.ValidationError({"bundle": ["Send one file: bundle or package."]})
+        return attrs
+
+
+class EntryActionSerializer(serializers.Serializer):
+    """An action with its reason. ``file`` is for answer, ``tasks`` for rescore, ``until`` for embargo, ``upheld`` for
+    decide_appeal, ``sequence`` for take_down."""
+
+    action = serializers.ChoiceField(choices=ACTIONS)
+    reason = serializers.CharField(max_length=LONGEST_NOTE, error_messages={"max_length": REASON_TOO_LONG})
+    file = serializers.FileField(
+        required=False,
+        max_length=255,
+        validators=[reference_data.check_bundle_size],
+        help_text="Another file of the same kind, which replaces the first; the request is then multipart.",
     )
     tasks = serializers.DictField(
         child=serializers.ChoiceField(choices=[*VERDICTS, LEFT_OUT, "in"]),
@@ -118,7 +137,7 @@ class IntakeSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = Intake
-        fields = ["public", "contact", "rules", "opens_at", "closes_at", "trusted_keys", "owners", "open"]
+        fields = [*IntakeForm.Meta.fields, "owners", "open"]
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_owners(self, intake: Intake) -> list[str]:
@@ -232,8 +251,10 @@ class BenchmarkEntries(Listing):
         given.is_valid(raise_exception=True)
         sent = dict(given.validated_data)
         intake = entries.find_intake(slug)
-        with report_stopped_import("bundle"):
-            made = entries.submit(request.user, intake, sent, sent.pop("bundle"), jobs.open_bundle.delay)
+        is_package = "package" in sent
+        file = entries.SentFile(sent.pop("package" if is_package else "bundle"), is_package)
+        with report_stopped_import("package" if is_package else "bundle"):
+            made = entries.submit(request.user, intake, sent, file, _choose_job(is_package=is_package))
         where = request.build_absolute_uri(reverse("api-entry", args=[made.key]))
         return Response(EntryDetailSerializer(made).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 
@@ -274,13 +295,20 @@ class EntryActions(View):
         return Response(EntryDetailSerializer(entries.entry_for(request.user, key)[0]).data, status.HTTP_201_CREATED)
 
 
+def _choose_job(*, is_package: bool) -> Callable[[str], Any]:
+    send: Callable[[str], Any] = jobs.import_entry.delay if is_package else jobs.open_bundle.delay
+    return send
+
+
 def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
     person, action, reason = request.user, given["action"], given["reason"]
     if simple := (OWNER_ACTIONS | SUBMITTER_ACTIONS).get(action):
         simple(person, found, reason)
     elif action == "answer":
-        with report_stopped_import("bundle"):
-            entries.answer(person, found, reason, given.get("bundle"), jobs.open_bundle.delay)
+        is_package = found.package_id is not None
+        file = entries.SentFile(given["file"], is_package) if "file" in given else None
+        with report_stopped_import("file"):
+            entries.answer(person, found, reason, file, _choose_job(is_package=is_package))
     elif action == "rescore":
         entries.rescore(person, found, build_changes(_need(given, "tasks"), reason), reason)
     elif action == "embargo":

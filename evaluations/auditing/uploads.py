@@ -59,7 +59,7 @@ def _open(upload: BundleUpload) -> None:
         with arrivals.open_as_file(upload, upload.suffix) as path:
             open_bundle(
                 path,
-                upload.opened_for or upload.uploaded_by,
+                upload.uploaded_by,
                 decode_reference_data(upload.given),
                 file_name=upload.file_name,
                 progress=arrivals.make_progress_saver(upload),

@@ -18,11 +18,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddField(
-            model_name='bundleupload',
-            name='opened_for',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
-        ),
         migrations.CreateModel(
             name='Entry',
             fields=[
@@ -40,6 +35,8 @@ class Migration(migrations.Migration):
                 ('relationship', models.CharField(choices=[('first_party', 'the team that built the agent'), ('third_party', 'somebody independent of it'), ('collaborative', 'both together'), ('other', 'other')], max_length=20, verbose_name='evaluated by')),
                 ('submitted_at', models.DateTimeField()),
                 ('embargo_until', models.DateTimeField(blank=True, help_text='Nothing of the entry is published before this moment (UTC).', null=True)),
+                ('package', models.OneToOneField(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='entry', to='annotation.upload')),
+                ('submission', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='annotation.submission')),
                 ('audit', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='evaluations.audit')),
                 ('benchmark', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='entries', to='annotation.benchmark')),
                 ('submitted_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
@@ -82,7 +79,7 @@ class Migration(migrations.Migration):
                 ('method', models.CharField(choices=[('people', 'every run by three people'), ('sample', 'planned sample by three people'), ('judge', 'automatic judge only')], max_length=10)),
                 ('people', models.JSONField(default=dict)),
                 ('judge', models.CharField(blank=True, max_length=200)),
-                ('manifest', models.CharField(max_length=64)),
+                ('manifest', models.CharField(blank=True, max_length=64)),
                 ('tasks', models.CharField(blank=True, max_length=40)),
                 ('audited', models.JSONField(default=dict)),
                 ('entry', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='versions', to='evaluations.entry')),
@@ -119,6 +116,7 @@ class Migration(migrations.Migration):
                 ('rules', models.TextField(blank=True, help_text='What an entry must satisfy, and how it is decided.')),
                 ('contact', models.CharField(help_text='Where submitters ask, such as an e-mail address.', max_length=200)),
                 ('opens_at', models.DateTimeField(blank=True, null=True, verbose_name='opens at')),
+                ('takes_trajectories', models.BooleanField(default=False, help_text='Your own people label them. Without it, entries need an evidence bundle.')),
                 ('closes_at', models.DateTimeField(blank=True, help_text='The last moment for an entry.', null=True, verbose_name='closes at')),
                 ('trusted_keys', models.TextField(blank=True, help_text='Published signing keys of evaluation partners whom you know, as JSON.')),
                 ('benchmark', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='intake', to='annotation.benchmark')),

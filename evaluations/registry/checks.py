@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from annotation.formats.printable import counted
+from annotation.models import Submission
 from evaluations.auditing.results import find_related_bundles
+from evaluations.exports import find_not_covered
 from evaluations.models import Audit, Entry, Relationship
 from evaluations.registry import ledger
 
@@ -42,8 +44,23 @@ def check(entry: Entry, audit: Audit) -> list[Check]:
     return sorted(found, key=lambda each: (FAIL, NOTE, PASS).index(each.result))
 
 
+def check_imported(entry: Entry, submission: Submission) -> list[Check]:
+    """Return all checks of an entry whose trajectories were imported, failures first."""
+    found = [_check_coverage(submission), _find_named_alike(entry), _check_relationship(entry)]
+    return sorted(found, key=lambda each: (FAIL, NOTE, PASS).index(each.result))
+
+
+def _check_coverage(submission: Submission) -> Check:
+    present = set(submission.trajectories.values_list("task__external_id", flat=True))
+    missing = [each.where for each in find_not_covered(submission, present)]
+    if missing:
+        named = ", ".join(missing[:MOST_SHOWN])
+        return Check("coverage", FAIL, f"{counted(len(missing), 'task')} without a trajectory, such as {named}.")
+    return Check("coverage", PASS, f"Every task has a trajectory: {len(present)}.")
+
+
 def check_refused(reason: str) -> list[Check]:
-    """Return the only check of a bundle that could not be opened."""
+    """Return the only check of a file that could not be opened."""
     return [Check("bundle", FAIL, reason)]
 
 
@@ -73,6 +90,11 @@ def _find_duplicates(entry: Entry, audit: Audit) -> Check:
     if same:
         named = "; ".join(f"{each.agent} ({each.key}) has {what}" for each, what in same[:MOST_SHOWN])
         return Check("duplicates", FAIL, f"{named}.")
+    return _find_named_alike(entry)
+
+
+def _find_named_alike(entry: Entry) -> Check:
+    others = Entry.objects.filter(benchmark=entry.benchmark_id).exclude(pk=entry.pk)
     named_alike = [each for each in others.filter(agent__iexact=entry.agent) if _stands(each)]
     if named_alike:
         keys = ", ".join(each.key for each in named_alike[:MOST_SHOWN])

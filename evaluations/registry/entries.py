@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -16,7 +16,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation import access, arrivals, blinding, clock
-from annotation.models import Agent, Benchmark, Person, Task
+from annotation.models import Agent, Benchmark, Person, Task, Upload
 from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.erasing import lock_account
@@ -25,15 +25,27 @@ from annotation.workflow.guards import join, require_reason
 from evaluations.auditing.reference_data import encode_reference_data
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, EntryVersion, Intake, Owner, Takedown
 from evaluations.registry import checks, ledger, scoring
+from evaluations.registry.checks import Check
 from evaluations.registry.ledger import Kind, Role, State
 from evaluations.registry.scoring import Change
 from evaluations.verifier.checking import Given
+from evaluations.verifier.rules import PROTOCOL_DIGESTS
 from evaluations.verifier.signature import BadKeys, parse_keys
 from judges.working.call_log import make_storable
 
 WAITING = (State.RECEIVED, State.QUERIED)
 MOST_WAITING = 5  # entries of one person: each bundle is read whole
-NOT_CHECKED = "Its bundle is not checked yet."
+NOT_CHECKED = "Its file is not checked yet."
+RELATED = ("benchmark", "upload", "package", "submission", "audit__submission")
+MOST_PROBLEMS = 5  # of an import, shown in the checks
+
+
+class SentFile(NamedTuple):
+    """An uploaded evidence bundle, or a package of trajectories without labels."""
+
+    content: Any
+    is_package: bool = False
+
 
 # --- owners and intake -----------------------------------------------------------------------------------------------
 
@@ -130,7 +142,7 @@ def is_open(intake: Intake, now: datetime | None = None) -> bool:
 
 
 def entries_of(benchmark: Benchmark) -> QuerySet[Entry]:
-    return ledger.with_state(benchmark.entries.select_related("upload", "audit", "benchmark"))
+    return ledger.with_state(benchmark.entries.select_related("upload", "package", "audit", "benchmark"))
 
 
 def own_entries(person: Person) -> QuerySet[Entry]:
@@ -139,7 +151,7 @@ def own_entries(person: Person) -> QuerySet[Entry]:
 
 def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
     """Return an entry for its owners and its submitter, and which of both the person is; Http404 for others."""
-    rows = ledger.with_state(Entry.objects.select_related("benchmark", "upload", "audit__submission"))
+    rows = ledger.with_state(Entry.objects.select_related(*RELATED))
     found = rows.filter(key=key).first()
     if found is not None and owns(person, found.benchmark):
         return found, Role.OWNER
@@ -152,32 +164,40 @@ def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
 
 
 def submit(
-    person: Person, intake: Intake, description: Mapping[str, Any], bundle: Any, send: Callable[[str], Any]
+    person: Person, intake: Intake, description: Mapping[str, Any], file: SentFile, send: Callable[[str], Any]
 ) -> Entry:
-    """Store a bundle as a new entry; raises as `arrivals.receive`. Conflict if the intake is closed."""
+    """Store a bundle or a package as a new entry; raises as `arrivals.receive`. Conflict if the intake is closed."""
     with transaction.atomic():
         lock_account(person)
         waiting = own_entries(person).filter(Q(last_step__in=[str(Kind.SUBMITTED), str(Kind.ANSWERED)]))
         if waiting.count() >= MOST_WAITING:
             raise Conflict(f"{MOST_WAITING} of your entries wait for the owners. Withdraw one, or wait.")
         entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)
-        entry.upload = _receive(person, intake, bundle, send)
+        _receive(entry, intake, file, send)
         entry.save(force_insert=True)
-        ledger.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": entry.upload.file_name})
+        ledger.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.content.name[:255]})
     return entry
 
 
-def _receive(person: Person, intake: Intake, bundle: Any, send: Callable[[str], Any]) -> BundleUpload:
+def _receive(entry: Entry, intake: Intake, file: SentFile, send: Callable[[str], Any]) -> None:
+    """Store the file of an entry, which an owner uploads for the submitter: audit or submission become theirs."""
     if not is_open(intake):
         raise Conflict("This benchmark takes no entries now.")
     owner = Owner.objects.filter(benchmark=intake.benchmark_id, person__is_active=True).select_related("person").first()
     if owner is None:
         raise Conflict("This benchmark has no owner who could open the bundle. Ask its contact.")
+    if file.is_package and not intake.takes_trajectories:
+        raise Conflict("This benchmark takes no trajectories without labels. Send an evidence bundle.")
+    entry.upload = entry.package = entry.audit = entry.submission = None
+    if file.is_package:
+        entry.package = Upload(uploaded_by=owner.person, benchmark=intake.benchmark, agent_name=entry.agent)
+        entry.package.protocol_version = max(PROTOCOL_DIGESTS)
+        arrivals.receive(entry.package, file.content, send)
+        return
     keys = parse_keys(intake.trusted_keys) if intake.trusted_keys.strip() else None
     given = Given(keys=keys, tasks=list_tasks(intake.benchmark) or None)
-    upload = BundleUpload(uploaded_by=person, opened_for=owner.person, given=encode_reference_data(given))
-    arrivals.receive(upload, bundle, send)
-    return upload
+    entry.upload = BundleUpload(uploaded_by=owner.person, given=encode_reference_data(given))
+    arrivals.receive(entry.upload, file.content, send)
 
 
 def list_tasks(benchmark: Benchmark) -> list[dict[str, Any]]:
@@ -187,29 +207,30 @@ def list_tasks(benchmark: Benchmark) -> list[dict[str, Any]]:
     return [{"task_id": name, "confirmed_task": row.text} for name, row in newest.items()]
 
 
-def answer(person: Person, entry: Entry, reason: str, bundle: Any, send: Callable[[str], Any]) -> None:
-    """Answer a query, with another bundle if there is one; a bundle that could not be opened is replaced likewise."""
+def answer(person: Person, entry: Entry, reason: str, file: SentFile | None, send: Callable[[str], Any]) -> None:
+    """Answer a query, with another file if there is one; a file that could not be opened is replaced likewise."""
     with _change(entry) as (row, state):
         _require_submitter(person, row)
-        if state not in WAITING or (row.upload is not None and row.upload.finished_at is None):
-            raise Conflict("An entry can be answered while it is queried, and after its bundle was checked.")
+        if state not in WAITING or (row.arrival is not None and row.arrival.finished_at is None):
+            raise Conflict("An entry can be answered while it is queried, and after its file was checked.")
         facts = {}
-        if bundle is not None:
-            row.upload = _receive(person, Intake.objects.get(benchmark=row.benchmark_id), bundle, send)
-            row.audit = None
-            row.save(update_fields=["upload", "audit"])
-            facts["file"] = row.upload.file_name
+        if file is not None:
+            _receive(row, Intake.objects.get(benchmark=row.benchmark_id), file, send)
+            row.save(update_fields=["upload", "package", "audit", "submission"])
+            facts["file"] = file.content.name[:255]
         said = require_reason(reason, "an answer")
         ledger.append(row, Kind.ANSWERED, Role.SUBMITTER, person, reason=said, facts=facts)
 
 
 def find_unchecked() -> list[str]:
     """Return the uploads of entries that are finished, but whose checks were not recorded."""
-    checked = EntryEvent.objects.filter(
-        entry=OuterRef("pk"), kind=Kind.CHECKED, at__gte=OuterRef("upload__finished_at")
-    )
-    done = Entry.objects.filter(~Exists(checked), upload__finished_at__isnull=False)
-    return [str(each.upload_id) for each in done]
+    checks_made = EntryEvent.objects.filter(entry=OuterRef("pk"), kind=Kind.CHECKED)
+    found: list[str] = []
+    for name in ("upload", "package"):
+        checked = checks_made.filter(at__gte=OuterRef(f"{name}__finished_at"))
+        done = Entry.objects.filter(~Exists(checked), **{f"{name}__finished_at__isnull": False})
+        found += map(str, done.values_list(name, flat=True))
+    return found
 
 
 def _checked_upload(entry: Entry) -> str | None:
@@ -219,21 +240,42 @@ def _checked_upload(entry: Entry) -> str | None:
 
 def record_checks(upload_id: str) -> None:
     """Record the checks of an entry's upload once it is finished; does nothing for other uploads, and when repeated."""
-    found = Entry.objects.filter(upload__pk=upload_id).first()
+    found = Entry.objects.filter(Q(upload__pk=upload_id) | Q(package__pk=upload_id)).first()
     if found is None:
         return
     with _change(found) as (row, _):
-        if row.upload is None or row.upload.finished_at is None or _checked_upload(row) == upload_id:
+        if row.arrival is None or row.arrival.finished_at is None or _checked_upload(row) == upload_id:
             return
-        row.audit = row.upload.audit
-        row.save(update_fields=["audit"])
-        if row.audit is None:
-            made = checks.check_refused(row.upload.refused)
-        else:
-            _admit_owners(row)
-            made = checks.check(row, row.audit)
+        made = _check_bundle(row) if row.upload else _check_package(row)
+        row.save(update_fields=["audit", "submission"])
         facts = {"upload": upload_id} | make_storable(checks.as_facts(made))
         ledger.append(row, Kind.CHECKED, Role.SYSTEM, facts=facts)
+
+
+def _check_bundle(entry: Entry) -> list[Check]:
+    assert entry.upload is not None  # noqa: S101 - the caller has checked it
+    entry.audit = entry.upload.audit
+    if entry.audit is None:
+        return checks.check_refused(entry.upload.refused)
+    _admit_owners(entry)
+    return checks.check(entry, entry.audit)
+
+
+def _check_package(entry: Entry) -> list[Check]:
+    assert entry.package is not None  # noqa: S101 - the caller has checked it
+    entry.submission = entry.package.submission
+    if entry.submission is None:
+        return checks.check_refused(_describe_report(entry.package.report or {}))
+    Agent.objects.filter(pk=entry.submission.agent_id).update(organisation=entry.organisation)
+    return checks.check_imported(entry, entry.submission)
+
+
+def _describe_report(report: Mapping[str, Any]) -> str:
+    """Return the first problems of an import report in one text."""
+    rejected = report.get("rejected", [])
+    found = [f"{each['task_id']}: {one['message']}" for each in rejected for one in each["problems"]]
+    more = f" And {len(found) - MOST_PROBLEMS} more." if len(found) > MOST_PROBLEMS else ""
+    return "Nothing was imported. " + " ".join(found[:MOST_PROBLEMS]) + more
 
 
 def _admit_owners(entry: Entry) -> None:
@@ -260,6 +302,8 @@ def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
     """Accept an entry, which publishes its first version after the embargo."""
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, (*WAITING, State.REJECTED))
+        if row.reviewed is not None and row.reviewed.frozen_at is None:
+            raise Conflict("Its labels are not frozen, so they could still change.", "entry_not_frozen")
         return _publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
 
 
@@ -369,11 +413,10 @@ def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = 
 def _publish(
     entry: Entry, kind: EntryEvent.Kind, person: Person, reason: str, changes: Mapping[str, Change] | None = None
 ) -> EntryVersion:
-    assert entry.audit is not None  # noqa: S101 - `_require_decidable` has checked it
     last = entry.versions.order_by("-number").first()
     standing = _load_changes(last) | dict(changes or {})
     try:
-        scored = scoring.score(entry.audit, standing)
+        scored = scoring.score(entry, standing)
     except ValueError as error:
         message = f"This entry has no task {error}. Enter ids of its rows."
         raise Incomplete([Problem("task_unknown", message, "changes")]) from None
@@ -418,7 +461,7 @@ def _load_changes(version: EntryVersion | None) -> dict[str, Change]:
 def _change(entry: Entry) -> Iterator[tuple[Entry, State]]:
     with transaction.atomic():
         rows = Entry.objects.select_for_update(no_key=True, of=("self",))
-        row = rows.select_related("benchmark", "upload", "audit__submission").get(pk=entry.pk)
+        row = rows.select_related(*RELATED).get(pk=entry.pk)
         yield row, ledger.state_of(row)
 
 
@@ -445,6 +488,6 @@ def _require_impartial(person: Person, entry: Entry) -> None:
 def _require_decidable(person: Person, entry: Entry, state: State, allowed: tuple[State, ...]) -> None:
     _require_impartial(person, entry)
     _require_state(state, allowed)
-    if entry.audit is None:
-        refused = entry.upload is not None and entry.upload.finished_at is not None
-        raise Conflict("Its bundle could not be opened." if refused else NOT_CHECKED, "entry_unchecked")
+    if entry.reviewed is None:
+        opened = entry.arrival is None or entry.arrival.finished_at is not None
+        raise Conflict("Its file could not be opened." if opened else NOT_CHECKED, "entry_unchecked")

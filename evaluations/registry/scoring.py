@@ -1,4 +1,4 @@
-"""Rates and rows of an entry, from its opened bundle and the owners' changes to single tasks."""
+"""Rates and rows of an entry: from the labels of its bundle or of the owners' people, and the owners' changes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from annotation.models import Membership, SamplePlan
+from annotation.models import Membership, SamplePlan, Submission
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Verdict
 from evaluations import cases, estimating
 from evaluations.auditing.results import result
 from evaluations.cases import Case
 from evaluations.comparison import list_judges
-from evaluations.models import Audit, EntryRow, EntryVersion
+from evaluations.models import Audit, Entry, EntryRow, EntryVersion
 from evaluations.statistics import Measure, wilson
 
 Method = EntryVersion.Method
@@ -38,9 +38,12 @@ class Scored:
     rows: list[EntryRow]
 
 
-def score(audit: Audit, changes: Mapping[str, Change] = {}) -> Scored:
-    """Return rate and rows of the submitted verdicts with ``changes`` by task id; ValueError for an unknown task."""
-    found = cases.of_population(audit.submission)
+def score(entry: Entry, changes: Mapping[str, Change] = {}) -> Scored:
+    """Return rate and rows of the final verdicts with ``changes`` by task id; ValueError for an unknown task."""
+    submission = entry.reviewed
+    if submission is None:
+        raise ValueError("The file of the entry was not opened.")
+    found = cases.of_population(submission)
     if unknown := sorted(set(changes) - {case.task_id for case in found}):
         raise ValueError(unknown[0])
     included = [
@@ -48,9 +51,9 @@ def score(audit: Audit, changes: Mapping[str, Change] = {}) -> Scored:
         for case in found
         if (change := changes.get(case.task_id)) is None or change.included
     ]
-    planned = SamplePlan.objects.filter(submission=audit.submission).exists()
-    rate = _estimate(audit, included) if planned else _count(included)
-    texts = dict(audit.submission.trajectories.values_list("task__external_id", "task__text"))
+    planned = SamplePlan.objects.filter(submission=submission).exists()
+    rate = _estimate(submission, included) if planned else _count(included)
+    texts = dict(submission.trajectories.values_list("task__external_id", "task__text"))
     rows = [_build_row(case, texts[case.task_id], changes.get(case.task_id), planned=planned) for case in found]
     return Scored(
         {
@@ -59,10 +62,10 @@ def score(audit: Audit, changes: Mapping[str, Change] = {}) -> Scored:
             "high": rate.high,
             "rows": sum(row.included for row in rows),
             "method": Method.SAMPLE if planned else Method.PEOPLE,
-            "people": _count_people(audit),
-            "manifest": audit.manifest,
+            "people": _count_people(submission),
+            "manifest": entry.audit.manifest if entry.audit else "",
             "tasks": _find_newest_task(found),
-            "audited": _describe_audit(audit),
+            "audited": _describe_audit(entry.audit) if entry.audit else {},
         },
         rows,
     )
@@ -80,8 +83,7 @@ def _count(found: list[Case]) -> Measure:
     return wilson(sum(case.final is Verdict.SUCCESS for case in decided), len(decided))
 
 
-def _estimate(audit: Audit, found: list[Case]) -> Measure:
-    submission = audit.submission
+def _estimate(submission: Submission, found: list[Case]) -> Measure:
     judge = estimating.judge_of_plan(submission, list_judges(found, benchmark=submission.benchmark.slug))
     return estimating.estimate(estimating.load_population(submission, judge, found)).combined
 
@@ -100,9 +102,9 @@ def _build_row(case: Case, text: str, change: Change | None, *, planned: bool) -
     )
 
 
-def _count_people(audit: Audit) -> dict[str, int]:
-    people = Membership.objects.filter(submission=audit.submission)
-    labels = {"labels": audit.submission.required_labels or MINIMUM_LABELS}
+def _count_people(submission: Submission) -> dict[str, int]:
+    people = Membership.objects.filter(submission=submission)
+    labels = {"labels": submission.required_labels or MINIMUM_LABELS}
     return labels | {
         name: people.filter(role=role).count()
         for name, role in (("annotators", Membership.Role.ANNOTATOR), ("adjudicators", Membership.Role.ADJUDICATOR))

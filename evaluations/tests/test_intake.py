@@ -20,14 +20,17 @@ from django.utils import timezone
 from annotation import workflow
 from annotation.models import Affiliation, Benchmark, Membership, Person
 from annotation.tests import testing
+from annotation.tests.test_api_uploads import zip_of
 from annotation.workflow import Conflict, Incomplete
 from evaluations import jobs
 from evaluations.auditing import actions
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, Intake, Owner
 from evaluations.registry import entries, ledger, published
+from evaluations.registry.entries import SentFile
 from evaluations.registry.ledger import Kind, State
 from evaluations.registry.scoring import Change
 from evaluations.tests.audited import auditor, client_of, work
+from evaluations.tests.finished import finish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
 DESCRIPTION = {
@@ -72,7 +75,7 @@ def file(data: bytes) -> SimpleUploadedFile:
 
 
 def submit(person: Person, intake: Intake, data: bytes, **description: Any) -> Entry:
-    return entries.submit(person, intake, DESCRIPTION | description, file(data), lambda pk: None)
+    return entries.submit(person, intake, DESCRIPTION | description, SentFile(file(data)), lambda pk: None)
 
 
 def checked(person: Person, intake: Intake, data: bytes, **description: Any) -> Entry:
@@ -121,9 +124,9 @@ def test_bundle_that_cannot_be_opened_is_told_and_can_be_replaced(
     assert "not a zip" in entry.events.latest("sequence").facts["checks"][0]["says"]
     with pytest.raises(Conflict, match="could not be opened"):
         entries.accept(olga, entry, "Fine.")
-    entries.answer(sam, entry, "The right file.", file(data), lambda pk: None)
-    with pytest.raises(Conflict, match="after its bundle was checked"):
-        entries.answer(sam, entry, "Again.", file(data), lambda pk: None)
+    entries.answer(sam, entry, "The right file.", SentFile(file(data)), lambda pk: None)
+    with pytest.raises(Conflict, match="after its file was checked"):
+        entries.answer(sam, entry, "Again.", SentFile(file(data)), lambda pk: None)
     work()
     entry.refresh_from_db()
     assert kinds(entry) == ["submitted", "checked", "answered", "checked"]
@@ -330,6 +333,52 @@ def test_unreadable_keys_are_refused(intake: Intake, olga: Person) -> None:
         entries.configure(olga, intake.benchmark, trusted_keys="nonsense")
 
 
+# --- trajectories without labels -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> bytes:
+    """Two trajectories of the tasks of `testing.benchmark`."""
+    return zip_of(testing.write_submission(tmp_path / "package", 2, 3)).read()
+
+
+def test_trajectories_are_labelled_by_people_of_the_owners(olga: Person, sam: Person, package: bytes) -> None:
+    benchmark = testing.benchmark(2)
+    intake = entries.configure(olga, benchmark, public=True, contact="olga", takes_trajectories=True)
+    sent = SentFile(SimpleUploadedFile("run.zip", package), is_package=True)
+    entry = entries.submit(sam, intake, DESCRIPTION, sent, lambda pk: None)
+    jobs.import_entry(str(entry.package_id))
+    entry.refresh_from_db()
+    assert results(entry) == {"coverage": "pass", "duplicates": "pass", "relationship": "pass"}
+    assert entry.submission is not None
+    assert entry.submission.memberships.get().person == olga
+    with pytest.raises(Conflict, match="not frozen"):
+        entries.accept(olga, entry, "Too early.")
+    workflow.configure(olga, entry.submission, protocol_version=1)  # in version 2 they also do the tasks themselves
+    finish(testing.cast(entry.submission), entry.submission, {"task_0000": [1, 0, 2]})
+    version = entries.accept(olga, entry, "Labelled by three people.")
+    assert (version.rate, version.rows, version.manifest) == (1, 2, "")  # adjudicated as successes
+    assert version.people == {"labels": 3, "annotators": 3, "adjudicators": 1}
+
+
+def test_package_with_faults_is_told_to_the_submitter(olga: Person, sam: Person) -> None:
+    intake = entries.configure(olga, testing.benchmark(2), public=True, contact="olga", takes_trajectories=True)
+    sent = SentFile(SimpleUploadedFile("run.zip", b"nothing"), is_package=True)
+    entry = entries.submit(sam, intake, DESCRIPTION, sent, lambda pk: None)
+    jobs.import_entry(str(entry.package_id))
+    entry.refresh_from_db()
+    assert "Nothing was imported" in entry.events.latest("sequence").facts["checks"][0]["says"]
+    assert entry.submission is None
+
+
+def test_intake_takes_trajectories_only_if_its_owners_label_them(intake: Intake, sam: Person, package: bytes) -> None:
+    with pytest.raises(Conflict, match="no trajectories without labels"):
+        entries.submit(sam, intake, DESCRIPTION, SentFile(file(package), is_package=True), lambda pk: None)
+    assert not Entry.objects.exists()
+    page = client_of(sam).get(reverse("new-entry", args=[intake.benchmark.slug])).content.decode()
+    assert "Or trajectories" not in page
+
+
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
@@ -347,7 +396,7 @@ def test_submitter_and_owner_go_from_intake_to_publication(
     entry = Entry.objects.get()
     assert sent.headers["Location"] == reverse("entry", args=[entry.key])
     address = reverse("entry", args=[entry.key])
-    assert "A worker is checking the bundle" in theirs.get(address).content.decode()
+    assert "A worker is checking the file" in theirs.get(address).content.decode()
     work()
     assert "Open the audit" not in theirs.get(address).content.decode()
     assert "Open the audit" in ours.get(address).content.decode()

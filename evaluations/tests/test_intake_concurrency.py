@@ -25,7 +25,7 @@ def entry(bundles: dict[str, Path]) -> Entry:
     intake = entries.configure(olga, benchmark, public=True, contact="olga")
     entries.add_owner(olga, benchmark, auditor("pete"))
     bundle = SimpleUploadedFile("theirs.zip", bundles["files"].read_bytes())
-    made = entries.submit(testing.person("sam"), intake, DESCRIPTION, bundle, lambda pk: None)
+    made = entries.submit(testing.person("sam"), intake, DESCRIPTION, entries.SentFile(bundle), lambda pk: None)
     work()
     made.refresh_from_db()
     return made

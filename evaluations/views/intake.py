@@ -56,6 +56,17 @@ def _reason(run: Callable[[Person, Entry, str], Any]) -> Callable[[Person, Entry
     return lambda person, entry, form: run(person, entry, form.cleaned_data["reason"])
 
 
+def _answer(person: Person, entry: Entry, form: Any) -> None:
+    sent, is_package = form.cleaned_data["file"], entry.package_id is not None
+    file = entries.SentFile(sent, is_package) if sent else None
+    entries.answer(person, entry, form.cleaned_data["reason"], file, _choose_job(is_package=is_package))
+
+
+def _choose_job(*, is_package: bool) -> Callable[[str], Any]:
+    send: Callable[[str], Any] = jobs.import_entry.delay if is_package else jobs.open_bundle.delay
+    return send
+
+
 def _rescore(person: Person, entry: Entry, form: Any) -> None:
     data = form.cleaned_data
     entries.rescore(person, entry, build_changes(data["changes"], data["reason"]), data["reason"])
@@ -66,9 +77,7 @@ ACTIONS = {
         "Answer",
         "Send answer",
         AnswerForm,
-        lambda person, entry, form: entries.answer(
-            person, entry, form.cleaned_data["reason"], form.cleaned_data["bundle"], jobs.open_bundle.delay
-        ),
+        _answer,
         SUBMITTER,
         entries.WAITING,
     ),
@@ -161,18 +170,19 @@ def intake(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 def new_entry(request: Request, slug: str) -> HttpResponse:
-    return _new_entry(request, entries.find_intake(slug), EntryForm())
+    found = entries.find_intake(slug)
+    return _new_entry(request, found, EntryForm(takes_trajectories=found.takes_trajectories))
 
 
 @act
 def submit_entry(request: Request, slug: str) -> HttpResponse:
     found = entries.find_intake(slug)
-    form = EntryForm(request.POST, request.FILES)
+    form = EntryForm(request.POST, request.FILES, takes_trajectories=found.takes_trajectories)
     if not form.is_valid():
         return _new_entry(request, found, form, HTTPStatus.BAD_REQUEST)
     try:
         made = entries.submit(
-            request.user, found, form.description, form.cleaned_data["bundle"], jobs.open_bundle.delay
+            request.user, found, form.description, form.file, _choose_job(is_package=form.file.is_package)
         )
     except ImportStopped as error:
         form.add_error("bundle", str(error))
