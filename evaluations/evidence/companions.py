@@ -159,6 +159,7 @@ It prints PASS, FAIL or NOTE for every check, and ends with 0 where nothing fail
 - `--tasks FILE`: the task list of your benchmark (JSON). Otherwise only the submitter says which tasks there are.
 - `--chain ID` and `--head HASH`: hashes of the chain that you noted before. A chain that was written anew then fails.
 - `--anchors FILE`: heads of the chain from where they were published.
+- `--revocations FILE`: bundles and keys that the submitter has revoked (`/.well-known/webverdict-revocations.json`).
 
 To run other judges or people over the trajectories, open the bundle in WebVerdict (`import_audit`) and export them as
 v2 packages (`export_submission --format trajectories-v2`).

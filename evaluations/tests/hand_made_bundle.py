@@ -365,12 +365,15 @@ def signed(
     *,
     explain: bool = True,
     sound: dict[str, bytes] | None = None,
+    stated: dict[str, Any] | None = None,
 ) -> dict[str, bytes]:
-    """The entries with a manifest of them, and its signature; with what explains them, as `explained` has it."""
+    """The entries with a manifest of them, and its signature; with what explains them, as `explained` has it. The
+    manifest also has what is ``stated``."""
     if explain:
         entries = explained(entries, sound)
     files = [{"path": name, "sha256": sha256(data), "size": len(data)} for name, data in sorted(entries.items())]
-    manifest = canonical_json({"format": "webverdict-evidence-1", "files": files}).encode() + b"\n"
+    said = {"format": "webverdict-evidence-1", "files": files} | (stated or {})
+    manifest = canonical_json(said).encode() + b"\n"
     return entries | {"MANIFEST.json": manifest, "SIGNATURE.json": signature(manifest, key)}
 
 

@@ -51,7 +51,7 @@ def parse_hash(text: str, what: str) -> str:
 
 
 def chain_id_findings(bundle: Bundle, chain: str | None) -> list[Finding]:
-    here = _event_hash(bundle, 0)
+    here = event_hash(bundle, 0)
     if chain is None:
         return []
     if here == chain:
@@ -96,7 +96,7 @@ def parse_published(text: str) -> tuple[list[Any], int]:
 
 def _check_listed(bundle: Bundle) -> Iterator[Finding]:
     """Compare anchors.jsonl with events.jsonl. Both come from the submitter, so this proves only that they agree."""
-    wrong = [each["sequence"] for each in bundle.anchors if _event_hash(bundle, each["sequence"]) != each["head"]]
+    wrong = [each["sequence"] for each in bundle.anchors if event_hash(bundle, each["sequence"]) != each["head"]]
     if wrong:
         yield _rewritten_after(wrong, "anchors.jsonl")
     elif bundle.anchors:
@@ -114,7 +114,7 @@ def _rewritten_after(wrong: list[int], source: str) -> Finding:
     return failed("anchors", says, _places(sorted(wrong)))
 
 
-def _event_hash(bundle: Bundle, sequence: int) -> str | None:
+def event_hash(bundle: Bundle, sequence: int) -> str | None:
     return bundle.events[sequence]["hash"] if 0 <= sequence < len(bundle.events) else None
 
 
@@ -127,14 +127,14 @@ def _check_published(bundle: Bundle, published: list[Any] | None, keys: dict[str
     if published is None:
         yield noted("anchors", "No published heads were given (--anchors) to compare the chain with.")
         return
-    chain = _event_hash(bundle, 0)
-    heads = [line for line in published if _is_published_head(line)]
+    chain = event_hash(bundle, 0)
+    heads = [line for line in published if is_published_head(line)]
     lines = [line for line in heads if line["chain"] == chain]
     if not lines:
         yield _other_chains(heads, len(published), keys)
         return
     # The limit applies to each kind, so that no kind displaces another.
-    differing, fitting, beyond = (_signed_lines(kind, keys) for kind in _by_kind(bundle, lines))
+    differing, fitting, beyond = (signed_lines(kind, keys) for kind in _by_kind(bundle, lines))
     if differing:
         yield _rewritten_after([line["sequence"] for line in differing], "the published heads")
     elif fitting:
@@ -166,14 +166,14 @@ def _by_kind(bundle: Bundle, lines: Lines) -> tuple[Lines, Lines, Lines]:
     """Return the heads that differ from the chain, those that fit, and those beyond its end."""
     kinds: tuple[Lines, Lines, Lines] = ([], [], [])
     for line in lines:
-        here = _event_hash(bundle, line["sequence"])
+        here = event_hash(bundle, line["sequence"])
         kinds[2 if here is None else int(here == line["head"])].append(line)
     return kinds
 
 
 def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
     one_of_each = {line["chain"]: line for line in heads if _names_known_key(line, keys)}
-    chains = len(_signed_lines(list(one_of_each.values()), keys))
+    chains = len(signed_lines(list(one_of_each.values()), keys))
     others = plural(chains, "other chain that was", "other chains that were")
     by_key = f" They have {others} published by a key that is known here." if chains else ""
     says = (
@@ -183,7 +183,7 @@ def _other_chains(heads: Lines, given: int, keys: dict[str, str]) -> Finding:
     return noted("anchors", says)
 
 
-def _is_published_head(line: Any) -> bool:
+def is_published_head(line: Any) -> bool:
     if not isinstance(line, dict) or type(line.get("sequence")) is not int or line["sequence"] < 0:
         return False
     return all(isinstance(each, str) and HEX_64.fullmatch(each) for each in (line.get("chain"), line.get("head")))
@@ -193,13 +193,13 @@ def _names_known_key(line: Document, keys: dict[str, str]) -> bool:
     return isinstance(line.get("key_id"), str) and line["key_id"] in keys
 
 
-def _signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
+def signed_lines(lines: Lines, keys: dict[str, str]) -> Lines:
     """Return the lines that a known key signed, in the order of their events; only the newest are checked."""
     known = sorted((line for line in lines if _names_known_key(line, keys)), key=lambda line: line["sequence"])
-    return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if _is_signed(line, keys[line["key_id"]])]
+    return [line for line in known[-MOST_ANCHOR_SIGNATURES:] if is_signed(line, keys[line["key_id"]])]
 
 
-def _is_signed(line: Document, key: str) -> bool:
+def is_signed(line: Document, key: str) -> bool:
     signed = {name: value for name, value in line.items() if name != "signature"}
     try:
         signature, public = bytes.fromhex(str(line.get("signature"))), bytes.fromhex(key)

@@ -13,7 +13,7 @@ hashes has to invent a history in which every rule was followed. ``numbers`` has
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ from evaluations.verifier import (
     judgments,
     labels,
     record,
+    related,
+    revocations,
     robustness,
     sampling,
     signature,
@@ -35,7 +37,7 @@ from evaluations.verifier import (
 )
 from evaluations.verifier.canonical import digest
 from evaluations.verifier.contents import VERIFIER, Progressed, Renderers, fail_same_version
-from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle, Shapeless, read_bundle, read_value
+from evaluations.verifier.documents import MANIFEST, SIGNATURE, Bundle, Document, Shapeless, read_bundle, read_value
 from evaluations.verifier.findings import Finding, Result, failed, noted, passed
 from evaluations.verifier.package import Package, open_package
 from evaluations.verifier.replay import replay_events
@@ -60,7 +62,8 @@ class Given:
 
     ``keys`` as `signature.parse_keys` accepts them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
     values of `coverage.parse_tasks`, or ids, ``chain`` the hash of the first event, ``heads`` hashes of events that
-    were once the last ones, ``program`` the running verify.py.
+    were once the last ones, ``program`` the running verify.py, ``revocations`` lists of `parse_revocations`,
+    ``against`` the path of another bundle.
     """
 
     keys: Any = None
@@ -69,24 +72,32 @@ class Given:
     chain: str | None = None
     heads: list[str] | None = None
     program: bytes | None = None
+    revocations: list[Any] | None = None
+    against: str | None = None
 
 
 @dataclass
 class Outcome:
     """Result of all checks. ``manifest`` is the SHA-256 of MANIFEST.json; ``key_id`` and ``public_key`` (hex) are those
     that its signature states, ``last_event`` is the time of the newest event. They are empty if there is none.
+    ``signed`` is whether the signature is valid, and by one of the given keys, if there are any.
     """
 
     manifest: str = ""
     key_id: str = ""
     public_key: str = ""
     last_event: str = ""
+    signed: bool = False
+    supersedes: Document | None = None  # what the manifest states about a replaced bundle
     bundle: Bundle | None = None  # None if a document is missing or has another shape
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def good(self) -> bool:
         return all(finding.result is not Result.FAIL for finding in self.findings)
+
+    def replaces(self, other: Outcome) -> bool:
+        return self.supersedes is not None and self.supersedes["manifest"] == other.manifest
 
     def add(self, name: str, check: Callable[[], Finding | Iterable[Finding]]) -> list[Finding]:
         self.findings += (findings := _guard(name, check))
@@ -146,9 +157,10 @@ def check_bundle(
         shapes = _guard("shapes", lambda: _check_shapes(package, outcome, same=same))
         outcome.add("manifest", lambda: contents.manifest_finding(package, digests))
         signed = outcome.add("signature", lambda: _check_signature(package, keys, outcome))
-        known = {signature.key_id_of(bytes.fromhex(key["public_key"])): key["public_key"] for key in keys or []}
-        if all(finding.result is not Result.FAIL for finding in signed):
-            known[outcome.key_id] = outcome.public_key
+        outcome.signed = all(finding.result is not Result.FAIL for finding in signed)
+        trusted = [*(keys or []), *([{"public_key": outcome.public_key}] if outcome.signed else [])]
+        known = {signature.key_id_of(bytes.fromhex(key["public_key"])): key["public_key"] for key in trusted}
+        revoked = revocations.Revocations(given.revocations, trusted)
         outcome.findings += shapes
         if (bundle := outcome.bundle) is None:
             why = "Not checked, because a document is missing or has another format."
@@ -169,7 +181,9 @@ def check_bundle(
             outcome.add("tasks", lambda: coverage.tasks_finding(bundle, given.tasks))
             outcome.add("chain_id", lambda: anchors.chain_id_findings(bundle, given.chain))
             outcome.add("kept_heads", lambda: anchors.kept_heads_findings(bundle, given.heads or []))
-            outcome.add("anchors", lambda: anchors.anchor_findings(bundle, given.anchors, known))
+            published = revoked.drop_late_heads(given.anchors)
+            outcome.add("anchors", lambda: anchors.anchor_findings(bundle, published, known))
+        _check_related(package, outcome, given, revoked, trusted)
         if given.program is not None:
             outcome.findings.append(contents.program_finding(own, given.program))
     outcome.findings.append(noted("limits", LIMITS))
@@ -200,6 +214,50 @@ def _check_signature(package: Package, keys: list[dict[str, Any]] | None, outcom
         return failed("signature", f"{error}.", [SIGNATURE])
     outcome.key_id, outcome.public_key = document["key_id"], document["public_key"]
     return signature.signature_finding(manifest, document, keys, outcome.last_event)
+
+
+def _check_related(
+    package: Package,
+    outcome: Outcome,
+    given: Given,
+    revoked: revocations.Revocations,
+    trusted: list[dict[str, Any]],
+) -> None:
+    """Add the checks against what was published after the bundle, or beside it."""
+    outcome.add("supersedes", lambda: _check_supersedes(package, outcome))
+    outcome.add("revocations", lambda: revoked.findings(outcome, given.anchors))
+    outcome.add("other_bundle", lambda: _check_other(outcome, given.against, trusted))
+
+
+def _check_supersedes(package: Package, outcome: Outcome) -> Iterable[Finding]:
+    outcome.supersedes = related.read_supersedes(package)
+    return related.supersedes_findings(outcome.supersedes)
+
+
+def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Compare with the bundle at ``path``, if it is whole and signed by one of the known ``keys``."""
+    if path is None:
+        return
+    if outcome.bundle is None or not outcome.signed:
+        yield noted("other_bundle", "Not compared, because this bundle is not signed, or has another format.")
+        return
+    other = Outcome()
+    try:
+        with open_package(path) as package:
+            digests = contents.compute_digests(package, lambda done, total: None)
+            other.add("manifest", lambda: contents.manifest_finding(package, digests))
+            other.add("signature", lambda: _check_signature(package, keys, other))
+            other.add("shapes", lambda: _check_shapes(package, other, same=True))
+            other.add("supersedes", lambda: _check_supersedes(package, other))
+    except Refused as error:
+        yield failed("other_bundle", f"The other bundle was refused: {error}")
+        return
+    if wrong := [finding.name for finding in other.findings if finding.result is Result.FAIL]:
+        says = f"Not compared: the other bundle fails {', '.join(wrong)}, so it proves nothing about this one."
+        yield noted("other_bundle", says)
+    elif other.bundle is not None:
+        linked = outcome.replaces(other) or other.replaces(outcome)
+        yield related.compare_bundles(outcome.bundle, other.bundle, linked=linked)
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:

@@ -111,7 +111,7 @@ Progressed = Callable[[int, int], None]
 def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     if MANIFEST not in package.names():
         return _fail_files("manifest", [("MANIFEST.json is missing", MANIFEST)], "things")
-    manifest, wrong = _parse_manifest(package)
+    manifest, wrong = parse_manifest(package)
     if wrong:
         return _fail_files("manifest", [(f"MANIFEST.json: {each}", MANIFEST) for each in wrong], "things")
     files = {each["path"]: (each["size"], each["sha256"]) for each in manifest["files"]}
@@ -124,7 +124,7 @@ def manifest_finding(package: Package, digests: dict[str, str]) -> Finding:
     return passed("manifest", f"All {len(files):,} files have the size and SHA-256 that it lists.")
 
 
-def _parse_manifest(package: Package) -> tuple[Any, list[str]]:
+def parse_manifest(package: Package) -> tuple[Any, list[str]]:
     try:
         data = package.read(MANIFEST)
         manifest = parse_json(data.decode())
@@ -190,7 +190,7 @@ def _check_without_files(bundle: Bundle, package: Package, number: int) -> Findi
     ``number`` is how many files the documents name.
     """
     says = f"Only the digests of {plural(len(bundle.pictures), 'screenshot')} are included, so nobody can view them."
-    manifest, wrong = _parse_manifest(package)  # a broken one is a separate finding
+    manifest, wrong = parse_manifest(package)  # a broken one is a separate finding
     stated = None if wrong else manifest.get("stored_files")  # before version 0.2 there was no statement
     if stated is None:
         says += " The bundle does not state whether the stored files were verified."

@@ -15,6 +15,7 @@ from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given, Outcome, check_bundle
 from evaluations.verifier.coverage import parse_tasks
 from evaluations.verifier.findings import MOST_PLACES, Finding, Result, parse_kinds, plural
+from evaluations.verifier.revocations import parse_revocations
 from evaluations.verifier.rules import CLAIMS
 from evaluations.verifier.shapes import FORMAT
 from evaluations.verifier.signature import HEX_64, BadKeys, parse_keys
@@ -37,14 +38,19 @@ class WrongUsage(Exception):
     """Invalid arguments; the message states why."""
 
 
-def main(argv: list[str], program: str = "", prog: str = "verify.py") -> int:
-    """Check a bundle, print the findings and return the exit code. ``program`` is the path of the running file."""
+def main(argv: list[str], program: str = "", prog: str = "verify.py", version: str = "") -> int:
+    """Check a bundle, print the findings and return the exit code. ``program`` is the path of the running file,
+    ``version`` the text of ``--version``, if there is one.
+    """
     parser = argparse.ArgumentParser(
         prog=prog, description=f"Check an evidence bundle ({FORMAT}), offline.", epilog=EPILOG
     )
     parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
     add_known_options(parser)
+    add_against_option(parser)
     add_json_option(parser)
+    if version:
+        parser.add_argument("--version", action="version", version=version)
     try:
         options = parser.parse_args(argv)
         given = read_given(vars(options), _read_program(program))
@@ -129,6 +135,18 @@ def add_known_options(parser: argparse.ArgumentParser) -> None:
         "--head", dest="heads", action="append", metavar="HASH", help="a head of the chain that you saved; repeatable"
     )
     parser.add_argument("--tasks", metavar="FILE", help="the benchmark's own task list (JSON), to check coverage")
+    parser.add_argument(
+        "--revocations",
+        action="append",
+        metavar="FILE",
+        help="the submitter's list of revoked bundles and keys; repeatable: give older lists that you saved, too",
+    )
+
+
+def add_against_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--against", metavar="BUNDLE", help="another bundle of this submission, whose final verdicts must be the same"
+    )
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:
@@ -146,11 +164,23 @@ def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Give
             chain=None if chain is None else _read_hash("--chain", chain, CHAIN_ID),
             heads=None if heads is None else [_read_hash("--head", head, HEAD) for head in heads],
             program=program,
+            revocations=_read_revocations(options["revocations"]),
+            against=options.get("against"),
         )
     except BadKeys as error:
         raise WrongUsage(f"--keys {keys}: {error}") from None
     except Malformed as error:
         raise WrongUsage(f"--tasks {tasks} {error}") from None
+
+
+def _read_revocations(paths: list[str] | None) -> list[Any] | None:
+    lists = []
+    for path in paths or []:
+        try:
+            lists.append(parse_revocations(_read_text("--revocations", path)))
+        except Malformed as error:
+            raise WrongUsage(f"--revocations {path} {error}.") from None
+    return lists or None
 
 
 def _read_hash(option: str, text: str, what: str) -> str:

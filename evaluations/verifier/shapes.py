@@ -12,6 +12,7 @@ from typing import Any
 Schema = dict[str, Any]
 
 FORMAT = "webverdict-evidence-1"
+REVOCATIONS_FORMAT = "webverdict-revocations-1"
 LARGEST_INTEGER = 2**53
 LONGEST_TEXT = 16_000_000
 MOST_ITEMS = 200_000
@@ -65,6 +66,7 @@ KINDS: dict[str, Schema] = {
     "method": _one_of("file", "webhook", "rfc3161"),
     "result": _one_of("pass", "fail", "note"),
     "format": {"const": FORMAT},
+    "revocations_format": {"const": REVOCATIONS_FORMAT},
     "algorithm": {"const": "Ed25519"},
     "manifest": {"const": "MANIFEST.json"},
 }
@@ -136,6 +138,9 @@ OBJECTS = {
     "verdict_term": "verdict verdict, name name, definition text",
     "file": "path name, sha256 hash, size count",
     "stored_files": "verified_at time, files count, damaged hash[], missing hash[]",
+    "supersedes": "manifest hash, reason text",
+    "revoked_bundle": "manifest hash, reason text, revoked_at time, superseded_by hash?",
+    "revoked_key": "key_id key_id, public_key hash, since time, reason text, revoked_at time",
     "chain": "id hash?, events count, head hash?",
     "contents": "screenshots screenshots, judges flag",
     "key_point": "position count, text text, accepted_at time, retired_at time?",
@@ -166,7 +171,7 @@ HUMAN_LABELS: Schema = {
 }
 # Fields as in `OBJECTS`, or the schema itself.
 DOCUMENTS: dict[str, str | Schema] = {
-    "MANIFEST.json": "format format, files file[]; stored_files stored_files",
+    "MANIFEST.json": "format format, files file[]; stored_files stored_files, supersedes supersedes",
     "SIGNATURE.json": "algorithm algorithm, key_id key_id, public_key hash, signature signature, signed manifest",
     "submission.json": "format format, benchmark name, benchmark_name name, agent name, attempt count, digest hash, "
     "protocol_version protocol_version, required_labels count, spot_check_rate share, next_seed hash?, "
@@ -220,3 +225,8 @@ DOCUMENTS: dict[str, str | Schema] = {
     "made_at time, changes object[1000], judgments tested[]",
 }
 SCHEMAS = {name: _object(form) if isinstance(form, str) else form for name, form in DOCUMENTS.items()}
+# Not part of a bundle: the public list of an instance. The signature is over the canonical JSON of all other keys.
+REVOCATIONS = _object(
+    "format revocations_format, at time, bundles revoked_bundle[], keys revoked_key[], algorithm algorithm, "
+    "key_id key_id, public_key hash, signature signature"
+)

@@ -7,6 +7,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     "MANIFEST.json": {
         "files": "every file except this one and SIGNATURE.json, sorted by path; canonical JSON and a line feed",
         "stored_files": "the comparison of the stored files with their digests for this bundle; only with `digests`",
+        "supersedes": "the SHA-256 of the MANIFEST.json that this bundle replaces, and why; only if given",
     },
     "SIGNATURE.json": {"signature": "over the bytes of MANIFEST.json"},
     "submission.json": {

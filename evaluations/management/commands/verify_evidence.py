@@ -1,4 +1,7 @@
-"""verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH]... [--tasks FILE] [--json]"""
+"""verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH]... [--tasks FILE] [--json]
+
+... [--revocations FILE]... [--against BUNDLE]
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
         main.add_known_options(parser)
+        main.add_against_option(parser)
         main.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
