@@ -43,15 +43,14 @@ def prepare_download(submission: Submission, export_format: ExportFormat | Resul
     return export
 
 
-def prepare_evidence(
-    submission: Submission, *, screenshots: str, judges: bool, partial: bool, accept_names: bool
-) -> Evidence:
-    """Return the bundle for a maintainer; ExportRefused with every reason, and always before the freeze."""
+def prepare_evidence(submission: Submission, **options: Any) -> Evidence:
+    """Return the bundle for a maintainer; ExportRefused with every reason, and always before the freeze.
+
+    ``options`` are those of `writing.prepare`.
+    """
     if submission.frozen_at is None and not submission.practice:
         raise ExportRefused([Problem("labels_blind", BLIND), *missing_for_export(submission)])
-    return writing.prepare(
-        submission, screenshots=screenshots, judges=judges, partial=partial, accept_names=accept_names
-    )
+    return writing.prepare(submission, **options)
 
 
 def download_evidence(evidence: Evidence) -> StreamingHttpResponse:

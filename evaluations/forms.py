@@ -19,6 +19,7 @@ from evaluations.access import judge_named, name_of
 from evaluations.auditing import actions, reference_data
 from evaluations.cases import Case, Rules
 from evaluations.comparison import Label2
+from evaluations.evidence.writing import parse_supersedes
 from evaluations.judge_alignment import disagreements, starting
 from evaluations.naming import level_order, natural
 from evaluations.sample_planning import POWER, Question
@@ -336,6 +337,28 @@ class EvidenceForm(forms.Form):
         label="Partial: export although things are missing; the bundle lists them", required=False
     )
     accept_names = forms.BooleanField(label="Export although texts name members", required=False)
+    supersedes = forms.CharField(
+        label="Manifest of the replaced bundle",
+        required=False,
+        max_length=100,
+        help_text="The SHA-256 of its MANIFEST.json, as verify.py prints it. It is not looked up.",
+    )
+    reason = forms.CharField(
+        required=False,
+        max_length=LONGEST_NOTE,
+        error_messages={"max_length": REASON_TOO_LONG},
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Why this bundle replaces it. Auditors can read it.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        try:
+            parse_supersedes(data.get("supersedes", ""), data.get("reason", ""))
+        except Incomplete as incomplete:
+            for problem in incomplete.problems:
+                self.add_error(problem.where, problem.message)
+        return data
 
     def chosen(self) -> dict[str, Any]:
         """Return the arguments of `download.prepare_evidence`, from a valid form."""
@@ -344,6 +367,8 @@ class EvidenceForm(forms.Form):
             "judges": not self.cleaned_data["without_judges"],
             "partial": self.cleaned_data["partial"],
             "accept_names": self.cleaned_data["accept_names"],
+            "supersedes": self.cleaned_data["supersedes"],
+            "reason": self.cleaned_data["reason"],
         }
 
 

@@ -50,7 +50,7 @@ class KeyClosed(Conflict):
 
 def active_key() -> SigningKey:
     """Return the active key; the first call creates it. Two concurrent first calls get the same key."""
-    return SigningKey.objects.filter(retired_at__isnull=True).first() or _again(_found_or_made)
+    return SigningKey.objects.filter(retired_at__isnull=True).first() or change_keys(_found_or_made)
 
 
 def sign(message: bytes) -> tuple[SigningKey, bytes]:
@@ -66,7 +66,7 @@ def signature(key: SigningKey, message: bytes) -> bytes:
 
 def rotate() -> SigningKey:
     """Retire the active key and create another one; the secret of the old one is not needed."""
-    return _again(_rotate_key)
+    return change_keys(rotate_locked)
 
 
 def published() -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _ours(finding: Finding, outcome: Outcome) -> Finding:
     return judge_known_key(says, {"retired_at": instant(key.retired_at)}, outcome.last_event)
 
 
-def _again(change: Callable[[], Made]) -> Made:
+def change_keys(change: Callable[[], Made]) -> Made:
     """Run ``change`` in a transaction that has locked the chain of the instance.
 
     Without operators nothing is locked, so it runs again after a conflict: constraints allow one active key and one
@@ -129,7 +129,8 @@ def _found_or_made() -> SigningKey:
     return SigningKey.objects.filter(retired_at__isnull=True).first() or _make_key()
 
 
-def _rotate_key() -> SigningKey:
+def rotate_locked() -> SigningKey:
+    """Do `rotate` inside `change_keys`."""
     old = SigningKey.objects.select_for_update().filter(retired_at__isnull=True).first()
     if old is not None:
         old.retired_at = clock.now()

@@ -19,6 +19,7 @@ from evaluations.views import (
 
 urlpatterns = [
     path(".well-known/webverdict-keys.json", evidence.signing_keys, name="signing-keys"),
+    path(".well-known/webverdict-revocations.json", evidence.revocations, name="revocations"),
     path("submissions/<int:pk>/agreement", agreement.agreement, name="agreement"),
     path("submissions/<int:pk>/comparison", comparison.comparison, name="comparison"),
     path("submissions/<int:pk>/success-rate", estimating.success_rate, name="success-rate"),

@@ -12,6 +12,7 @@ from annotation.tests import testing
 from config.cookies import LAST_WITH_FORMER_NAMES, MessageCookie
 from config.tests.addresses import patterns
 from config.versions import VERSION
+from evaluations import signing
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "alice", "password": testing.PASSWORD}
@@ -35,6 +36,7 @@ PUBLIC = {
     "api-docs",
     "api-join",
     "forgotten-password",
+    "revocations",
     "session",
     "sign-in",
     "sign-in-once",
@@ -153,6 +155,7 @@ def test_strangers_open_only_public_addresses():
     """Every address of the resolver by GET and POST, filled in with values of the right kind."""
     values = {"int": "1", "uuid": str(uuid.uuid4()), "slug": "x", "str": "x", "path": "x"}
     opened, tried = set(), 0
+    signing.active_key()  # signs the list of revocations
     for route, name, _ in patterns():
         if not name or route.startswith("admin/") or name == "schema":  # which takes seconds; the page of it does not
             continue

@@ -17,6 +17,7 @@ from annotation.api.base import FileView, Request, View
 from annotation.api.serializers import ProblemSerializer
 from annotation.api_tokens import Scope
 from annotation.problem_details import Refused
+from annotation.workflow.guards import LONGEST_NOTE
 from evaluations import exports_v2
 from evaluations.access import claims_may_be_shown
 from evaluations.download import download, download_evidence, find_format, prepare_download, prepare_evidence
@@ -167,6 +168,20 @@ class EvidenceFilters(serializers.Serializer):
     )
     accept_names = serializers.BooleanField(
         required=False, default=False, help_text="Export although texts name members."
+    )
+    supersedes = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="The SHA-256 of the MANIFEST.json that this bundle replaces. It is not looked up.",
+    )
+    reason = serializers.CharField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=LONGEST_NOTE,
+        help_text="Why it replaces that bundle; signed.",
     )
 
 

@@ -27,15 +27,17 @@ from evaluations.evidence.judging import ADDRESS, WITH_ADDRESSES, reasons
 from judges.models import Judge
 
 
-def named(submission: Submission, judges: bool = True) -> list[Problem]:
+def named(submission: Submission, judges: bool = True, reason: str = "") -> list[Problem]:
     """Return all places with a member's name, or an e-mail or IP address, in the texts of a bundle.
 
     ``where`` is such as ``label of A1 on task_0003``; the message never repeats the name. The number of queries does
     not depend on the submission's size. ``judges`` as in `documents`: without them, names of judges are only in events.
+    ``reason`` is why the bundle replaces another one.
     """
     names = compile_names(Person.objects.filter(memberships__submission=submission), find_ordinary_words(submission))
     of_judges = chain(_of_judges(submission), _of_judgments(submission)) if judges else ()
-    places = chain(find_written_texts(submission), _around(submission), of_judges)
+    given_here = [("reason why it replaces a bundle", (reason,))]
+    places = chain(find_written_texts(submission), _around(submission), of_judges, given_here)
     found: dict[str, None] = {}
     for where, given in places:
         if where not in found and any(has_identity(text, names) for text in given if text):

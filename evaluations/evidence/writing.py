@@ -17,7 +17,9 @@ from annotation.consistent_reads import consistent_reads
 from annotation.models import Submission
 from annotation.models.events import instant
 from annotation.records import Problem
-from evaluations import exports, signing
+from annotation.workflow import Incomplete
+from annotation.workflow.guards import require_reason
+from evaluations import exports, revoking, signing
 from evaluations.evidence.bundle import Member, canonical_line, complete, from_store, members
 from evaluations.evidence.companions import build_crate
 from evaluations.evidence.names import named
@@ -47,6 +49,7 @@ class Evidence:
     bundle: Bundle
     members: list[Member]
     stored_files: Document | None  # for a bundle without screenshot files: the result of the check of the stored files
+    supersedes: Document | None = None  # the manifest of the bundle that this one replaces, and why
 
     @property
     def file_name(self) -> str:
@@ -78,7 +81,7 @@ class Evidence:
             yield Entry(member.path, chunks, compressed=member.stored is None, size=size)
         about = as_text(build_crate(self.bundle, listed))
         listed.append((CRATE, source.digest(about), len(about)))
-        manifest = _manifest(listed, self.stored_files)
+        manifest = _manifest(listed, stored_files=self.stored_files, supersedes=self.supersedes)
         yield Entry(CRATE, [about])
         yield Entry(MANIFEST, [manifest])
         yield Entry(SIGNATURE, [canonical_line(source.signature(manifest))])
@@ -91,15 +94,18 @@ def prepare(
     judges: bool = True,
     partial: bool = False,
     accept_names: bool = False,
+    supersedes: str = "",
+    reason: str = "",
 ) -> Evidence:
     """Return the bundle; ExportRefused with every reason. ``screenshots`` is one of `SCREENSHOTS`.
 
     ``partial`` exports the existing part, and lists the missing parts. ``accept_names`` accepts texts that contain a
-    member's name. Every stored file is read and compared with its digest. Raises one of `screenshots.STORE_ERRORS` if
-    the image store does not answer.
+    member's name. ``supersedes`` and ``reason`` as for `parse_supersedes`. Every stored file is read and compared with
+    its digest. Raises one of `screenshots.STORE_ERRORS` if the image store does not answer.
     """
     if screenshots not in SCREENSHOTS:
         raise ValueError(f"screenshots must be one of {', '.join(SCREENSHOTS)}, not {screenshots!r}")
+    replaced = parse_supersedes(supersedes, reason)
     if problems := _never(submission) or _signable():
         raise ExportRefused(problems)
 
@@ -108,14 +114,29 @@ def prepare(
     with consistent_reads():
         row = Submission.objects.select_related("agent", "benchmark").get(pk=submission.pk)
         missing = [] if partial else missing_for_export(row)
-        missing += [] if accept_names else named(row, judges)
+        missing += [] if accept_names else named(row, judges, reason)
         if missing:
             raise ExportRefused(missing)
         bundle = complete(row, judges=judges, pictures=screenshots)
         found = members(row, bundle)  # redactions and texts must be from the same moment
         stored = {member.stored[0] for member in from_store(row) if member.stored}
     checked = _check_files(row, stored, in_bundle=screenshots == "files", partial=partial)
-    return Evidence(row, bundle, found, checked)
+    return Evidence(row, bundle, found, checked, replaced)
+
+
+def parse_supersedes(manifest: str, reason: str) -> Document | None:
+    """Return what a manifest states about the bundle that it replaces; None if there is none.
+
+    Raise Incomplete for a malformed digest, or one part without the other. Whether that bundle exists is not checked:
+    this instance does not store the manifests that it signed.
+    """
+    if not manifest.strip():
+        if reason.strip():
+            says = "Enter the SHA-256 of the MANIFEST.json that this bundle replaces, or leave out the reason."
+            raise Incomplete([Problem("supersedes_missing", says, "supersedes")])
+        return None
+    replaced = revoking.parse_manifest(manifest, "supersedes")
+    return {"manifest": replaced, "reason": require_reason(reason, "replacing a bundle")}
 
 
 def _check_files(submission: Submission, stored: set[str], *, in_bundle: bool, partial: bool) -> Document | None:
@@ -161,10 +182,11 @@ def _file_name(submission: Submission, partial: bool) -> str:
     return exports.file_name(submission, "evidence", "zip", partial=partial)
 
 
-def _manifest(listed: Iterable[Listed], stored_files: Document | None) -> bytes:
+def _manifest(listed: Iterable[Listed], **stated: Document | None) -> bytes:
+    """Return the manifest with the files, and what is ``stated`` beside them."""
     files = [{"path": path, "sha256": sha256, "size": size} for path, sha256, size in sorted(listed)]
     manifest: Document = {"format": FORMAT, "files": files}
-    return canonical_line(manifest if stored_files is None else manifest | {"stored_files": stored_files})
+    return canonical_line(manifest | {name: value for name, value in stated.items() if value is not None})
 
 
 class _Bytes:

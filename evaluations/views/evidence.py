@@ -9,20 +9,22 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.cache import patch_cache_control
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import require_GET, require_safe
+from django.views.decorators.http import conditional_page, require_GET, require_safe
 
 from annotation import access, store_checks
 from annotation.access import Role
 from annotation.models import Submission
 from annotation.views.answers import Request
-from evaluations import jobs, signing
+from evaluations import jobs, revoking, signing
 from evaluations.access import claims_may_be_shown
 from evaluations.download import download_evidence, prepare_evidence
 from evaluations.evidence import standing
 from evaluations.evidence.trajectories import stored_size
 from evaluations.exports import ExportRefused, Missing, missing_for_export
 from evaluations.forms import EvidenceForm
+from evaluations.signing import KeyClosed
 from evaluations.verifier.rules import NOT_PROVED
 from evaluations.views.findings import counted, finding_rows
 
@@ -79,6 +81,21 @@ SHORTLY = 300  # seconds that caches may store the keys
 def signing_keys(request: HttpRequest) -> JsonResponse:
     """Return the public keys, the same for everybody, without sign-in. Empty before the first key exists."""
     return JsonResponse(signing.published())
+
+
+@require_safe
+@conditional_page
+def revocations(request: HttpRequest) -> JsonResponse:
+    """Return the signed list of revoked bundles and keys, the same for everybody, without sign-in."""
+    try:
+        document = revoking.published()
+    except KeyClosed:
+        return JsonResponse({"detail": "The signing key of this instance cannot be opened."}, status=503)
+    if document is None:
+        return JsonResponse({"detail": "This instance has not signed anything yet."}, status=404)
+    response = JsonResponse(document)
+    patch_cache_control(response, public=True, max_age=SHORTLY)
+    return response
 
 
 @login_required

@@ -1,4 +1,7 @@
-"""export_evidence ID --output FILE.zip [--screenshots files|digests] [--no-judges] [--partial] [--accept-names]"""
+"""export_evidence ID --output FILE.zip [--screenshots files|digests] [--no-judges] [--partial] [--accept-names]
+
+... [--supersedes MANIFEST --reason TEXT]
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,13 @@ class Command(BaseCommand):
             "--partial", action="store_true", help="export what exists; the bundle states what is missing"
         )
         parser.add_argument("--accept-names", action="store_true", help="export although texts name members")
+        parser.add_argument(
+            "--supersedes",
+            default="",
+            metavar="MANIFEST",
+            help="the SHA-256 of the MANIFEST.json that this bundle replaces, as checks print it; it is not looked up",
+        )
+        parser.add_argument("--reason", default="", metavar="TEXT", help="why it replaces that bundle; signed")
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, output = find_submission(options["submission"]), options["output"]
@@ -54,6 +64,8 @@ class Command(BaseCommand):
                     judges=not options["no_judges"],
                     partial=options["partial"],
                     accept_names=options["accept_names"],
+                    supersedes=options["supersedes"],
+                    reason=options["reason"],
                 )
                 write(evidence, output, self._progress if sys.stderr.isatty() else quiet)
         except ExportRefused as refused:

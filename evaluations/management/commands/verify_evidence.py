@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from evaluations.evidence.verification import verify_bundle
 from evaluations.management.reports import refusals
+from evaluations.revoking import check_own
 from evaluations.signing import with_own_keys
 from evaluations.verifier import main
 from evaluations.verifier.findings import Result
@@ -20,8 +21,8 @@ from evaluations.verifier.values import Refused
 
 class Command(BaseCommand):
     help = (
-        "Check an evidence bundle as its verify.py does, and its HTML report. Without --keys, the keys of this "
-        "instance are used."
+        "Check an evidence bundle as its verify.py does, and its HTML report. Without --keys, the keys and "
+        "revocations of this instance are used."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -40,7 +41,7 @@ class Command(BaseCommand):
             if as_json:
                 self.stdout.write(main.format_refusal(refused, as_json=True))
             raise CommandError(main.format_refusal(refused)) from refused
-        outcome.findings = with_own_keys(outcome, given)
+        outcome.findings = [*with_own_keys(outcome, given), *check_own(outcome, given)]
         self.stdout.write(main.format_outcome(outcome, as_json=as_json))
         if not outcome.good:
             failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
