@@ -1,7 +1,8 @@
 # make run        everything for a first look: environment, database, demo, web server and worker
 # make check      checks and the tests that need neither a database nor a browser: the fast loop
 # make test       every check and every test
-# make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict
+# make wheel      dist/webverdict-...whl, the package that runs anywhere: webverdict; and webverdict_verify-...whl, which
+#                 checks bundles with nothing but Python: webverdict-verify
 # make sbom       dist/webverdict-sbom.json, the packages of requirements.txt (CycloneDX)
 # make audit      look the pinned packages up in a database of known vulnerabilities; needs the internet
 # make image      the image for two architectures with labels and SBOM: built, and pushed to IMAGE
@@ -12,7 +13,7 @@ PORT ?= 8000
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: run check test test-long bench demo-data requirements wheel sbom audit image clean
+.PHONY: run check test test-long bench demo-data requirements wheel verify-wheel sbom audit image clean
 .DEFAULT_GOAL := run
 
 run:
@@ -54,9 +55,13 @@ demo-data:
 	@config/install.sh test
 	@exec $(PY) -m tools.demo.record
 
-wheel:
+wheel: verify-wheel
 	@config/install.sh test
 	@exec $(PY) -m hatchling build -t wheel
+
+verify-wheel:
+	@config/install.sh test
+	@cd verify && exec ../$(PY) -m hatchling build -t wheel -d ../dist
 
 sbom:
 	@config/install.sh test
