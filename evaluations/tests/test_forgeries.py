@@ -12,10 +12,13 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from annotation.tests.shared_rows import rolled_back
 from evaluations.evidence import writing
-from evaluations.tests.forgeries import FORGERIES
+from evaluations.tests.forgeries import FORGERIES, beside
 from evaluations.tests.forgeries.chain import set_up_earlier
+from evaluations.tests.forgeries.ground import Given
 from evaluations.tests.forging import Forged, compared_of, failures, once_for_the_same
 from evaluations.tests.judged_here import ENDPOINTS, judged_here
+from evaluations.tests.test_sample_plan_forgeries import FORGERIES as OF_PLANS
+from evaluations.tests.test_sample_stop_forgeries import FORGERIES as OF_STOPS
 from evaluations.tests.whole_review import whole_review
 from evaluations.verifier import figures
 from evaluations.verifier.agreement import collect_cases
@@ -70,15 +73,45 @@ def test_a_forgery_is_caught_by_the_check_that_is_there_for_it(name: str, honest
     forgery, forged = FORGERIES[name], Forged(honest)
 
     forgery.change(forged)
-    found = failures(forgery.cover(forged), tmp_path)
+    found = failures(forgery.cover(forged), tmp_path, **forgery.given(Forged(honest), tmp_path))
 
     assert forgery.caught_by in found, found
 
 
-def test_every_check_that_a_bundle_alone_can_fail_catches_a_forgery() -> None:
-    checks = {*CLAIMS, *OF_DOCUMENTS, "manifest", "signature", "shapes"}
-    only_noted, of_what_is_given = {"times", "exceptions"}, {"tasks", "anchors"}
+@pytest.mark.parametrize(
+    "given", [beside.published, beside.saved_head, beside.chain_id, beside.task_list, beside.honest_bundle]
+)
+def test_the_honest_bundle_passes_with_what_an_auditor_has(given: Given, honest: bytes, tmp_path: Path) -> None:
+    assert failures(honest, tmp_path, **given(Forged(honest), tmp_path)) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a_maintainer_rewords_a_label_with_the_servers_key",
+        "an_annotator_is_invented",
+    ],
+)
+def test_nothing_in_the_bundle_shows_what_only_what_is_outside_it_does(
+    name: str, honest: bytes, tmp_path: Path
+) -> None:
+    forgery, forged = FORGERIES[name], Forged(honest)
+    forgery.change(forged)
+    assert failures(forgery.cover(forged), tmp_path) == {}
+
+
+def test_a_hundred_kinds_of_forgery_are_caught_by_name() -> None:
+    """Each has its own test in the file that registers it, with the check that has to catch it."""
+    kinds = [*FORGERIES, *OF_PLANS, *OF_STOPS]
+    assert len(kinds) == len(set(kinds))
+    assert len(kinds) >= 186
+
+
+def test_every_check_that_can_fail_catches_a_forgery() -> None:
+    checks = {*CLAIMS, *OF_DOCUMENTS, "manifest", "signature", "shapes", "supersedes", "revocations", "other_bundle"}
+    checks |= {"chain_id", "kept_heads"}
+    only_noted = {"times", "exceptions"}
     # judges/tests/test_lab_in_bundle.py forges a test of robustness, test_sample_plan_forgeries.py samples.
     elsewhere = {"robustness", "sample_plan", "estimate"}
     caught = {forgery.caught_by for forgery in FORGERIES.values()}
-    assert caught == checks - only_noted - of_what_is_given - elsewhere
+    assert caught == checks - only_noted - elsewhere

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evaluations.tests.forging import Forged
@@ -11,6 +12,12 @@ from evaluations.tests.whole_review import task_id
 
 Change = Callable[[Forged], Any]
 Cover = Callable[[Forged], bytes]
+Given = Callable[[Forged, Path], dict[str, Any]]
+
+
+def nothing(honest: Forged, place: Path) -> dict[str, Any]:
+    """What an auditor has beside the bundle: options of the check, which may be files in ``place``."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -20,14 +27,15 @@ class Forgery:
     caught_by: str
     change: Change
     cover: Cover
+    given: Given = nothing
 
 
 FORGERIES: dict[str, Forgery] = {}
 
 
-def forgery(caught_by: str, cover: Cover = Forged.covered) -> Callable[[Change], Change]:
+def forgery(caught_by: str, cover: Cover = Forged.covered, given: Given = nothing) -> Callable[[Change], Change]:
     def keep(change: Change) -> Change:
-        FORGERIES[change.__name__] = Forgery(caught_by, change, cover)
+        FORGERIES[change.__name__] = Forgery(caught_by, change, cover, given)
         return change
 
     return keep
