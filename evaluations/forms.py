@@ -283,6 +283,9 @@ class BundleForm(forms.Form):
         help_text=reference_data.HEADS_HELP,
     )
     tasks = forms.FileField(label="Task list of the benchmark", required=False, help_text=reference_data.TASKS_HELP)
+    revocations = forms.FileField(
+        label="List of revocations", required=False, help_text=reference_data.REVOCATIONS_HELP
+    )
 
     def clean(self) -> dict[str, Any]:
         """Add ``given``: keys, heads, chain and task list as reference data for the checks."""

@@ -158,6 +158,7 @@ class AuditBundleSerializer(serializers.Serializer):
         help_text=reference_data.HEADS_HELP,
     )
     tasks = serializers.FileField(required=False, max_length=255, help_text=reference_data.TASKS_HELP)
+    revocations = serializers.FileField(required=False, max_length=255, help_text=reference_data.REVOCATIONS_HELP)
 
 
 class BundleUploadSerializer(serializers.ModelSerializer):

@@ -15,6 +15,7 @@ from evaluations.verifier.anchors import CHAIN_ID, HEAD, parse_hash, parse_publi
 from evaluations.verifier.canonical import Malformed
 from evaluations.verifier.checking import Given
 from evaluations.verifier.coverage import parse_tasks
+from evaluations.verifier.revocations import parse_revocations
 from evaluations.verifier.signature import BadKeys, parse_keys
 
 LONGEST_KEYS = 100_000  # characters
@@ -31,6 +32,7 @@ HEADS_HELP = (
     "Hashes of last events that you saved, one per line: the chain must still contain them. They need no "
     "signature, because you saved them yourself."
 )
+REVOCATIONS_HELP = "The submitter's /.well-known/webverdict-revocations.json, which names revoked bundles and keys."
 TASKS_HELP = "The benchmark's own task list (JSON), to check that every task has a trajectory."
 
 NAMES = {
@@ -39,6 +41,7 @@ NAMES = {
     "heads": "kept heads",
     "chain": "id of the chain",
     "tasks": "task list",
+    "revocations": "list of revocations",
 }
 
 Value = TypeVar("Value")
@@ -49,7 +52,12 @@ def check_bundle_size(bundle: Any) -> None:
 
 
 def parse_reference_data(
-    keys: str = "", anchors: BinaryIO | None = None, tasks: BinaryIO | None = None, chain: str = "", heads: str = ""
+    keys: str = "",
+    anchors: BinaryIO | None = None,
+    tasks: BinaryIO | None = None,
+    chain: str = "",
+    heads: str = "",
+    revocations: BinaryIO | None = None,
 ) -> Given:
     """Return the reference data as the checks need it; Incomplete names every invalid part."""
     problems: list[Problem] = []
@@ -60,6 +68,9 @@ def parse_reference_data(
         chain=_parse(problems, "chain", lambda: parse_hash(chain, CHAIN_ID)) if chain.strip() else None,
         heads=_parse(problems, "heads", lambda: [parse_hash(each, HEAD) for each in heads.split()])
         if heads.strip()
+        else None,
+        revocations=_parse(problems, "revocations", lambda: [parse_revocations(_text(revocations))])
+        if revocations
         else None,
     )
     if problems:

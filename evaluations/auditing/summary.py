@@ -34,7 +34,7 @@ RULES_NEEDED = (
 CHANGED_NEEDED = ("manifest", "shapes", "imported", "export", "complete_record", "chain")
 PART_OF = (
     dict.fromkeys((*RULES_NEEDED, "tasks", "exceptions"), RULES)
-    | {"signature": SIGNER}
+    | dict.fromkeys(("signature", "revocations"), SIGNER)
     | dict.fromkeys(("times", "anchors", "chain_id", "kept_heads"), TIME)
 )  # all other checks are about changes and contradictions
 
@@ -117,6 +117,9 @@ def _rules(findings: Rows, changed: State) -> Part:
 
 def _signer(findings: Rows) -> Part:
     results, detail = _results(findings, "signature"), _says(findings, "signature")
+    if "fail" in _results(findings, "revocations"):
+        words = "failed against the submitter's list of revocations"
+        return Part(SIGNER, State.BAD, words, _says(findings, "revocations"))
     if results == {"pass"}:
         return Part(SIGNER, State.GOOD, "signed by a known key", detail)
     if results == {"note"}:
@@ -249,6 +252,8 @@ NOTED = {
             AGAIN,
         ),
     ),
+    "revocations": (Weight.MEDIUM, Advice("Ask the submitter for the bundle that counts now.")),
+    "supersedes": (Weight.MINOR, Advice("Ask the submitter for the replaced bundle, and compare the verdicts.")),
     "tasks": (Weight.MEDIUM, Advice("Upload the bundle again with the benchmark's own task list.", AGAIN)),
     "times": (Weight.MEDIUM, Advice("Open some of these trajectories, and compare the reasons with the steps.", READ)),
     "exceptions": (Weight.MEDIUM, Advice("Read the reason of each, and open those that changed a verdict.", READ)),
@@ -264,7 +269,8 @@ UNCHECKED = (Weight.MEDIUM, Advice("Ask the submitter for a complete bundle: thi
 NOTE_TITLES = {
     "anchors": "Proof of the chain from outside",
     "tasks": "Comparison with the benchmark's own task list",
-    **dict.fromkeys(("exceptions", "redacted", "verifier", "limits"), ""),
+    "revocations": "Entries in the submitter's list of revocations",
+    **dict.fromkeys(("supersedes", "exceptions", "redacted", "verifier", "limits"), ""),
 }
 
 

@@ -32,8 +32,9 @@ from evaluations.models import Audit
 from evaluations.tests.audited import audit_of
 from evaluations.tests.checks import check
 from evaluations.tests.forging import STRANGER, Forged
-from evaluations.tests.hand_made_bundle import KEY, HandMade
+from evaluations.tests.hand_made_bundle import KEY, HandMade, sha256
 from evaluations.tests.outside import token
+from evaluations.tests.revoked import bundle_entry, revocations
 from evaluations.tests.test_audit_pages import run, text
 from evaluations.tests.test_verifier_anchors import anchor, line
 from evaluations.verifier.anchors import anchor_findings
@@ -98,6 +99,17 @@ def test_file_changed_after_signing(honest: bytes, checked: Checked) -> None:
     assert summary.parts[0].state is BAD
     assert "Every file is the one that the manifest lists" in summary.parts[0].detail
     assert summary.state is BAD
+
+
+def test_bundle_that_the_submitter_revoked_or_replaced(honest: bytes, checked: Checked) -> None:
+    manifest = sha256(Forged(honest).files["MANIFEST.json"])
+    revoked = checked(honest, revocations=[revocations(bundle_entry(manifest))])
+    assert "; failed against the submitter's list of revocations; " in summarise(revoked, FROZEN, None).sentence
+    assert list_risks(revoked)[0].title == "Failed: the submitter revoked neither the bundle nor its key"
+    replaced = checked(honest, revocations=[revocations(bundle_entry(manifest, "ab" * 32))])
+    assert "; signed by a known key; " in summarise(replaced, FROZEN, None).sentence
+    (risk,) = [risk for risk in list_risks(replaced) if risk.row["name"] == "revocations"]
+    assert (risk.title, risk.weight) == ("Entries in the submitter's list of revocations", Weight.MEDIUM)
 
 
 def test_records_changed_by_the_submitter_who_signed_again(honest: bytes, checked: Checked) -> None:

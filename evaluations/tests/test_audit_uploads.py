@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import os
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -21,14 +24,15 @@ from annotation import arrivals, screenshots
 from annotation.ingest import ImportStopped
 from annotation.models import Person, Submission
 from annotation.tests.full_disk import find_originals, limit_room
-from annotation.workflow import Conflict
+from annotation.workflow import Conflict, Incomplete
 from evaluations import jobs
 from evaluations.auditing import uploads
 from evaluations.auditing.importing import open_bundle
-from evaluations.auditing.reference_data import decode_reference_data, encode_reference_data
+from evaluations.auditing.reference_data import decode_reference_data, encode_reference_data, parse_reference_data
 from evaluations.models import Audit, AuditCheck, BundleUpload
 from evaluations.tests.audited import auditor
-from evaluations.tests.hand_made_bundle import HandMade
+from evaluations.tests.hand_made_bundle import HandMade, sha256
+from evaluations.tests.revoked import bundle_entry, revocations
 from evaluations.verifier.checking import Given
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("store")]
@@ -141,6 +145,20 @@ def test_what_its_uploader_knows_is_held_against_it(data: bytes) -> None:
     assert (told["result"], told["places"]) == ("fail", ["task_d"])
 
 
+def test_list_of_revocations_is_taken_from_a_form_and_held_against_the_bundle(data: bytes) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        listed = revocations(bundle_entry(sha256(package.read("MANIFEST.json"))))
+    given = parse_reference_data(revocations=io.BytesIO(json.dumps(listed).encode()))
+    found = worked(waiting_upload(data, given=given))
+
+    assert found.audit is not None
+    assert "revocations" in [each["name"] for each in found.audit.findings if each["result"] == "fail"]
+    assert found.audit.newest_check.given == ["revocations"]
+    with pytest.raises(Incomplete) as caught:
+        parse_reference_data(revocations=io.BytesIO(b"[]"))
+    assert [problem.where for problem in caught.value.problems] == ["revocations"]
+
+
 def test_what_somebody_knows_comes_through_the_database_unchanged() -> None:
     """Neither of the two characters can be stored as it is by PostgreSQL."""
     given = Given(
@@ -148,6 +166,7 @@ def test_what_somebody_knows_comes_through_the_database_unchanged() -> None:
         anchors=[{"head": "\x00 \ud800", "n": 10**40}],
         tasks=["é", {"a": 1.5}],
         chain="0" * 64,
+        revocations=[revocations()],
     )
     made = BundleUpload.objects.create(uploaded_by=auditor(), file_name="x.zip", given=encode_reference_data(given))
 
