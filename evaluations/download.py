@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 
 from annotation.models import Submission
 from annotation.records import Problem
+from evaluations.attestation import MEDIA_TYPES, attest_evidence
 from evaluations.evidence import writing
 from evaluations.evidence.writing import Evidence
-from evaluations.exports import Export, ExportFormat, ExportRefused, missing_for_export, prepare
+from evaluations.exports import Export, ExportFormat, ExportRefused, file_name, missing_for_export, prepare
 from evaluations.publication import results
 from evaluations.publication.options import Options, ResultFormat
 
 File = Export | results.Result
+Response = TypeVar("Response", bound=HttpResponseBase)
 
 BLIND = "Labels can be downloaded once the submission is frozen, because people work independently until then."
 
@@ -60,12 +63,27 @@ def download_evidence(evidence: Evidence) -> StreamingHttpResponse:
     return response
 
 
+def download_attestation(evidence: Evidence) -> HttpResponse:
+    """Return the attestation of the bundle that `download_evidence` gives; ExportRefused if a check of it fails."""
+    return attach_attestation(attest_evidence(evidence), evidence.submission, "evidence")
+
+
+def attach_attestation(envelope: bytes, submission: Submission, what: str) -> HttpResponse:
+    """Return an envelope as an attachment, such as ``shops.Agent-1.evidence.intoto.json``; ``what`` is a key of
+    `MEDIA_TYPES`."""
+    name = file_name(submission, what, "intoto.json", partial=False)
+    return _set_headers(HttpResponse(envelope, content_type=MEDIA_TYPES[what]), name)
+
+
 def download(export: File) -> StreamingHttpResponse:
     return _attachment(export.chunks(), export.media_type, export.file_name)
 
 
-def _attachment(chunks: Iterator[bytes], media_type: str, file_name: str) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(chunks, content_type=media_type)
-    response["Content-Disposition"] = str(content_disposition_header(True, file_name))
+def _attachment(chunks: Iterator[bytes], media_type: str, name: str) -> StreamingHttpResponse:
+    return _set_headers(StreamingHttpResponse(chunks, content_type=media_type), name)
+
+
+def _set_headers(response: Response, name: str) -> Response:
+    response["Content-Disposition"] = str(content_disposition_header(True, name))
     response["Cache-Control"] = "private, no-store"
     return response

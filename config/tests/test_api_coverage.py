@@ -106,7 +106,7 @@ def test_every_operation_is_described() -> None:
 
 def test_every_download_states_its_media_type() -> None:
     downloads = {name: each for name, each in get_operations() if each["operationId"].startswith("download_")}
-    assert len(downloads) == 5
+    assert len(downloads) == 7
     for name, each in downloads.items():
         content = each["responses"]["200"]["content"]
         assert set(content) - {"application/json"}, name

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers, status
@@ -13,16 +14,18 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
 from annotation import access
-from annotation.api.base import Listing, Request, View, report_stopped_import
+from annotation.api.base import FileView, Listing, Request, View, report_stopped_import
 from annotation.api_tokens import Scope
 from annotation.models import Person
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
 from evaluations import jobs
 from evaluations.access import audit_for, audits_for, bundle_upload_for
-from evaluations.api.exporting import ClaimSerializer
+from evaluations.api.exporting import ClaimSerializer, EnvelopeSerializer
 from evaluations.api.shapes import SERIALIZERS, serializer_of
+from evaluations.attestation import MEDIA_TYPES, attest_audit
 from evaluations.auditing import actions, reference_data, uploads
 from evaluations.auditing.results import Differing, Result, find_related_bundles, list_checks, result
+from evaluations.download import attach_attestation
 from evaluations.encoding import fields_to_json
 from evaluations.models import Audit, AuditDecision, BundleUpload
 
@@ -334,6 +337,22 @@ class AuditDecisions(View):
         given = _validate(AuditDecisionSerializer, request)
         made = actions.decide(request.user, found, given["outcome"], given["reason"])
         return Response(AuditDecisionSerializer(made).data, status.HTTP_201_CREATED)
+
+
+class AuditAttestation(FileView):
+    """The attestation of an audit."""
+
+    scopes = {"GET": Scope.READ}
+    tag = "Audits"
+    operation_ids = {"GET": "download_audit_attestation"}
+    serializer_class = EnvelopeSerializer
+
+    @extend_schema(responses={(200, MEDIA_TYPES["audit"]): EnvelopeSerializer})
+    def get(self, request: Request, pk: int) -> HttpResponse:
+        """Download what the audit shows as a Simple Verification Result. 409 before the first decision."""
+        self.chosen()
+        found = audit_for(request.user, pk)
+        return attach_attestation(attest_audit(found), found.submission, "audit")
 
 
 class AuditArchive(View):

@@ -20,7 +20,15 @@ from annotation.problem_details import Refused
 from annotation.workflow.guards import LONGEST_NOTE
 from evaluations import exports_v2
 from evaluations.access import claims_may_be_shown
-from evaluations.download import download, download_evidence, find_format, prepare_download, prepare_evidence
+from evaluations.attestation import MEDIA_TYPES
+from evaluations.download import (
+    download,
+    download_attestation,
+    download_evidence,
+    find_format,
+    prepare_download,
+    prepare_evidence,
+)
 from evaluations.evidence import standing
 from evaluations.evidence.writing import SCREENSHOTS
 from evaluations.exports import ExportFormat, ExportRefused, missing_for_export
@@ -202,6 +210,42 @@ class EvidenceFile(FileView):
             return download_evidence(prepare_evidence(submission, **self.chosen()))
         except ExportRefused as refused:
             raise Refused("The export was rejected.", refused.problems, status.HTTP_409_CONFLICT) from refused
+
+
+class EnvelopeSignatureSerializer(serializers.Serializer):
+    keyid = serializers.CharField(help_text="The key's id in /.well-known/webverdict-keys.json.")
+    sig = serializers.CharField(help_text="Ed25519, in base64.")
+
+
+class EnvelopeSerializer(serializers.Serializer):
+    """A DSSE envelope with an in-toto Statement."""
+
+    payload = serializers.CharField(help_text="The Statement as JSON, in base64.")
+    payloadType = serializers.CharField(help_text="application/vnd.in-toto+json.")  # noqa: N815 - as DSSE has it
+    signatures = EnvelopeSignatureSerializer(many=True, help_text="One signature.")
+
+
+class Attestation(FileView):
+    """The attestation of an evidence bundle."""
+
+    scopes = {"GET": Scope.READ}
+    tag = "Evidence"
+    operation_ids = {"GET": "download_attestation"}
+    serializer_class = EnvelopeSerializer
+    filters = EvidenceFilters
+
+    @extend_schema(responses={(200, MEDIA_TYPES["evidence"]): EnvelopeSerializer})
+    def get(self, request: Request, pk: int) -> Any:
+        """Download the attestation of the bundle that download_evidence gives for the same parameters.
+
+        The bundle is created and checked again for it. 409 with every reason before the freeze, if a check fails, and
+        for a bundle without screenshots, which differs in each export.
+        """
+        submission = access.submission_for(request.user, pk, Role.MAINTAINER)
+        try:
+            return download_attestation(prepare_evidence(submission, **self.chosen()))
+        except ExportRefused as refused:
+            raise Refused("The attestation was refused.", refused.problems, status.HTTP_409_CONFLICT) from refused
 
 
 class Claims(View):

@@ -23,8 +23,8 @@ QUOTES = "'''"
 HEADER = f'''#!/usr/bin/env python3
 """Check an evidence bundle ({FORMAT}) with nothing but Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, offline.
 
-    python3 -I verify.py BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH] [--tasks FILE] [--json]
-    ... [--revocations FILE] [--against BUNDLE]
+    python3 -I verify.py BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH] [--tasks FILE]
+        [--revocations FILE] [--against BUNDLE] [--attestation FILE] [--json]
 
 BUNDLE is the zip, or the folder it was unpacked to. Exit code 0: nothing failed; 1: something did, or the bundle was
 refused; 2: wrong usage. It reads what it is given and writes nothing. A bundle brings its own copy of this program,

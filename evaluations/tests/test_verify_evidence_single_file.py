@@ -17,7 +17,10 @@ import pytest
 
 from evaluations import verifier
 from evaluations.evidence.verification import OLDEST_PYTHON, build_single_file, single_file, verifier_modules
+from evaluations.tests.attesting import sealed
 from evaluations.tests.hand_made_bundle import KEY, HandMade, signed, zipped
+from evaluations.verifier.attestations import ARCHIVE, build_statement, hash_archive
+from evaluations.verifier.checking import Given, check_bundle
 
 pytestmark = pytest.mark.slow
 
@@ -61,6 +64,28 @@ def test_it_tells_the_chain_that_was_asked_for_from_any_other(verify: Path) -> N
     assert "PASS  chain_id " in same.stdout
     assert other.returncode == 1
     assert [line.split()[1] for line in other.stdout.splitlines() if line.startswith("FAIL")] == ["chain_id"]
+
+
+def test_it_compares_an_attestation_with_the_zip(verify: Path) -> None:
+    made = HandMade().complete()
+    bundle, key = verify.parent / "bundle.zip", KEY.public_key().public_bytes_raw().hex()
+    bundle.write_bytes(made.zipped())
+    outcome = check_bundle(str(bundle), Given())
+    assert outcome.bundle is not None
+    statement = build_statement(outcome.bundle, {**outcome.digests, ARCHIVE: hash_archive(str(bundle))})
+    (verify.parent / "own.json").write_text(sealed(statement))
+    statement["predicate"]["disputes"] = 0
+    (verify.parent / "other.json").write_text(sealed(statement))
+
+    own, other, none = (
+        run(verify, "bundle.zip", "--keys", key, "--attestation", name) for name in ("own.json", "other.json", "none")
+    )
+
+    assert own.returncode == 0, own.stdout + own.stderr
+    assert "PASS  attestation " in own.stdout
+    assert other.returncode == 1
+    assert "disputes is 0, and the bundle gives 1." in other.stdout
+    assert (none.returncode, none.stderr) == (2, "verify.py: --attestation none: the file does not exist.\n")
 
 
 def test_it_fails_and_refuses_without_a_traceback(verify: Path) -> None:

@@ -126,9 +126,9 @@ def _mismatches(value: Any, schema: Schema, where: str) -> Iterator[str]:
     if types and not types & JSON_TYPES[type(value)]:
         yield f"{_is(where, value)}, not of type {wanted if isinstance(wanted, str) else ' or '.join(wanted)}"
     elif "enum" in schema and not any(_is_same(value, each) for each in schema["enum"]):
-        yield f"{_is(where, value)}, not one of {', '.join(map(_show_json, schema['enum']))}"
+        yield f"{_is(where, value)}, not one of {', '.join(map(show_json, schema['enum']))}"
     elif "const" in schema and not _is_same(value, schema["const"]):
-        yield f"{_is(where, value)}, not {_show_json(schema['const'])}"
+        yield f"{_is(where, value)}, not {show_json(schema['const'])}"
     elif isinstance(value, dict):
         yield from _object_mismatches(value, schema, where)
     elif isinstance(value, list):
@@ -182,10 +182,10 @@ def _is_same(left: Any, right: Any) -> bool:
 
 
 def _is(where: str, value: Any) -> str:
-    return f"{where or 'it'} is {_show_json(value)}"
+    return f"{where or 'it'} is {show_json(value)}"
 
 
-def _show_json(value: Any) -> str:
+def show_json(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return "an object" if isinstance(value, dict) else "a list"
     return f'"{escape(value, 60)}"' if isinstance(value, str) else json.dumps(value)

@@ -19,6 +19,7 @@ from typing import Any
 
 from evaluations.verifier import (
     anchors,
+    attestations,
     contents,
     coverage,
     deviations,
@@ -48,6 +49,7 @@ OTHER_SHAPES = (
     "The verify.py in the bundle differs from this one, so another version may have created the bundle, "
     "in another format: get that version of this program from a source that you trust, and check with it."
 )
+NOT_READ = "Not checked, because a document is missing or has another format."
 REPORT_PAGE = "reports/report.html"
 REPORT_NOT_RENDERED = (
     "Not checked by verify.py, which does not render it. Read the figures in reports/agreement.json and "
@@ -63,7 +65,8 @@ class Given:
     ``keys`` as `signature.parse_keys` accepts them, ``anchors`` the values of `anchors.parse_published`, ``tasks`` the
     values of `coverage.parse_tasks`, or ids, ``chain`` the hash of the first event, ``heads`` hashes of events that
     were once the last ones, ``program`` the running verify.py, ``revocations`` lists of `parse_revocations`,
-    ``against`` the path of another bundle.
+    ``against`` the path of another bundle, ``attestation`` the text of an attestation.
+    ``own_keys`` are those of the checking instance, as parsed keys; without ``keys`` they may sign the attestation.
     """
 
     keys: Any = None
@@ -74,6 +77,8 @@ class Given:
     program: bytes | None = None
     revocations: list[Any] | None = None
     against: str | None = None
+    attestation: str | None = None
+    own_keys: list[Any] | None = None
 
 
 @dataclass
@@ -81,6 +86,7 @@ class Outcome:
     """Result of all checks. ``manifest`` is the SHA-256 of MANIFEST.json; ``key_id`` and ``public_key`` (hex) are those
     that its signature states, ``last_event`` is the time of the newest event. They are empty if there is none.
     ``signed`` is whether the signature is valid, and by one of the given keys, if there are any.
+    ``digests`` are the SHA-256 of all files by name.
     """
 
     manifest: str = ""
@@ -89,6 +95,7 @@ class Outcome:
     last_event: str = ""
     signed: bool = False
     supersedes: Document | None = None  # what the manifest states about a replaced bundle
+    digests: dict[str, str] = field(default_factory=dict)
     bundle: Bundle | None = None  # None if a document is missing or has another shape
     findings: list[Finding] = field(default_factory=list)
 
@@ -150,7 +157,7 @@ def check_bundle(
     keys = None if given.keys is None else signature.parse_keys(given.keys)
     outcome, made = Outcome(), renderers or {}
     with open_package(path) as package:
-        digests = contents.compute_digests(package, progress)
+        digests = outcome.digests = contents.compute_digests(package, progress)
         own = package.read(VERIFIER) if VERIFIER in digests else None
         # An unknown verify.py counts as the same version: removing it must not make the checks more lenient.
         same = given.program is None or own in (None, given.program)
@@ -163,8 +170,7 @@ def check_bundle(
         revoked = revocations.Revocations(given.revocations, trusted)
         outcome.findings += shapes
         if (bundle := outcome.bundle) is None:
-            why = "Not checked, because a document is missing or has another format."
-            outcome.findings += [noted(name, why) for name in (*CLAIMS, *OF_DOCUMENTS)]
+            outcome.findings += [noted(name, NOT_READ) for name in (*CLAIMS, *OF_DOCUMENTS)]
         else:
             computed = outcome.add("claims", lambda: claims(bundle))
             outcome.add("stated_claims", lambda: _check_stated_claims(bundle, computed, same=same))
@@ -184,6 +190,9 @@ def check_bundle(
             published = revoked.drop_late_heads(given.anchors)
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, published, known))
         _check_related(package, outcome, given, revoked, trusted)
+        if given.attestation is not None:
+            archive = {} if package.is_folder else {attestations.ARCHIVE: attestations.hash_archive(path)}
+            outcome.add("attestation", lambda: _check_attestation(given, keys, outcome, {**digests, **archive}))
         if given.program is not None:
             outcome.findings.append(contents.program_finding(own, given.program))
     outcome.findings.append(noted("limits", LIMITS))
@@ -258,6 +267,15 @@ def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]])
     elif other.bundle is not None:
         linked = outcome.replaces(other) or other.replaces(outcome)
         yield related.compare_bundles(outcome.bundle, other.bundle, linked=linked)
+
+
+def _check_attestation(
+    given: Given, keys: list[dict[str, Any]] | None, outcome: Outcome, digests: dict[str, str]
+) -> Finding:
+    if outcome.bundle is None:
+        return noted("attestation", NOT_READ)
+    known, bundle_key = (keys, "") if keys is not None else (given.own_keys or [], outcome.public_key)
+    return attestations.attestation_finding(given.attestation or "", outcome.bundle, digests, known, bundle_key)
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:

@@ -48,6 +48,7 @@ def main(argv: list[str], program: str = "", prog: str = "verify.py", version: s
     parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
     add_known_options(parser)
     add_against_option(parser)
+    add_attestation_option(parser)
     add_json_option(parser)
     if version:
         parser.add_argument("--version", action="version", version=version)
@@ -149,6 +150,12 @@ def add_against_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_attestation_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--attestation", metavar="FILE", help="the attestation of the bundle (in-toto, DSSE), to compare with it"
+    )
+
+
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the findings as JSON")
 
@@ -156,6 +163,7 @@ def add_json_option(parser: argparse.ArgumentParser) -> None:
 def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Given:
     """Read the values of `add_known_options`; raise WrongUsage for a file that cannot be read or parsed."""
     keys, anchors, tasks, chain, heads = (options[name] for name in ("keys", "anchors", "tasks", "chain", "heads"))
+    attestation = options.get("attestation")  # an option of checks only
     try:
         return Given(
             keys=None if keys is None else parse_keys(keys if _is_written_out(keys) else _read_text("--keys", keys)),
@@ -166,6 +174,7 @@ def read_given(options: Mapping[str, Any], program: bytes | None = None) -> Give
             program=program,
             revocations=_read_revocations(options["revocations"]),
             against=options.get("against"),
+            attestation=None if attestation is None else _read_text("--attestation", attestation),
         )
     except BadKeys as error:
         raise WrongUsage(f"--keys {keys}: {error}") from None

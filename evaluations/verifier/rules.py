@@ -54,6 +54,7 @@ OTHER_CHECKS = OF_DOCUMENTS | {
     "redacted": "Screenshots with covered parts",
     "chain_id": "The bundle has the given chain id",
     "kept_heads": "Saved heads are in the chain",
+    "attestation": "The given attestation is of this bundle, signed by a known key",
     "verifier": "The verify.py in the bundle is the program that checked it",
     "internal": "Every check finished",
     "limits": "What no check can prove",

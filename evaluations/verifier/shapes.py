@@ -49,11 +49,13 @@ KINDS: dict[str, Schema] = {
     "hash": _matching("[0-9a-f]{64}"),
     "key_id": _matching("[0-9a-f]{16}"),
     "signature": _matching("[0-9a-f]{128}"),
+    "base64": _matching("[A-Za-z0-9+/_-]*={0,2}"),
     "code": _matching("[a-z0-9_]{0,40}"),
     "person": _matching("[AQM][0-9]{1,9}"),
     "actor": _matching("([AQM][0-9]{1,9})?"),
     "time": _matching(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}\+00:00")
     | {"format": "date-time"},
+    "utc_time": _matching(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z"),  # as in-toto asks
     "count": {"type": "integer", "minimum": 0, "maximum": LARGEST_INTEGER},
     "number": {"type": "number", "minimum": -LARGEST_INTEGER, "maximum": LARGEST_INTEGER},
     "share": {"type": "number", "minimum": 0, "maximum": 1},
@@ -65,6 +67,7 @@ KINDS: dict[str, Schema] = {
     "basis": _one_of("unanimous", "adjudication"),
     "method": _one_of("file", "webhook", "rfc3161"),
     "result": _one_of("pass", "fail", "note"),
+    "sample": _one_of("all", "planned"),
     "format": {"const": FORMAT},
     "revocations_format": {"const": REVOCATIONS_FORMAT},
     "algorithm": {"const": "Ed25519"},
@@ -91,6 +94,7 @@ KINDS["earlier_plan"] = {
     "additionalProperties": False,
 }
 KINDS["counts"] = {"type": "object", "additionalProperties": KINDS["count"]}
+KINDS["results"] = {"type": "object", "additionalProperties": KINDS["result"]}
 KINDS["labels_by_person"] = {"type": "object", "additionalProperties": KINDS["verdict"]}
 KINDS["finding"] = {
     "type": "array",
@@ -98,7 +102,7 @@ KINDS["finding"] = {
     "minItems": 3,
     "maxItems": 3,
 }
-FIELD = re.compile(r"([a-z0-9_]+) ([a-z0-9_]+)(\[[0-9]*\])?(\?)?")
+FIELD = re.compile(r"([A-Za-z0-9_]+) ([a-z0-9_]+)(\[[0-9]*\])?(\?)?")
 
 
 def _object(text: str) -> Schema:
@@ -160,6 +164,16 @@ OBJECTS = {
     "stop": "labelled count, stopped_by person, stopped_at time",
     "judge": "judge name, fingerprint name, rows object[]; status_not_stated count",
     "tested": "task_id task, repetition count, verdict verdict?, score number?, judged_at time?",
+    # Of attestations, which are not part of a bundle.
+    "dsse_signature": "keyid name, sig base64",
+    "envelope": "payload base64, payloadType name, signatures dsse_signature[1]",
+    "digest_set": "sha256 hash",
+    "subject": "name name, digest digest_set",
+    "statement": "_type name, subject subject[10], predicateType name, predicate object",
+    "human_protocol": "benchmark name, agent name, attempt count, protocol_version protocol_version, "
+    "required_labels count, trajectories count, sample sample, labelled count, labels count, annotators count, "
+    "disputes count, spot_checks count, adjudications count, adjudicators count, frozen_at utc_time, chain chain, "
+    "claims results",
 }
 for _name, _text_of_fields in OBJECTS.items():
     KINDS[_name] = _object(_text_of_fields)

@@ -19,6 +19,7 @@ from annotation.models.plans import find_to_label
 from annotation.views.answers import Request, act, filter_archived, page, paginate
 from evaluations import jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
+from evaluations.attestation import attest_audit
 from evaluations.auditing import actions, uploads
 from evaluations.auditing.importing import OPENED
 from evaluations.auditing.results import (
@@ -31,6 +32,7 @@ from evaluations.auditing.results import (
     result,
 )
 from evaluations.auditing.summary import summarise
+from evaluations.download import attach_attestation
 from evaluations.forms import AuditDecisionForm, AuditorForm, BundleForm, SampleForm
 from evaluations.models import Audit, AuditCheck, SigningKey
 from evaluations.sample_planning import describe_checks
@@ -131,6 +133,12 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
     made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
     messages.success(request, f"Submission {made}.")
     return redirect("audit", pk)
+
+
+@page
+def audit_attestation(request: Request, pk: int) -> HttpResponse:
+    found = audit_for(request.user, pk)
+    return attach_attestation(attest_audit(found), found.submission, "audit")
 
 
 @act

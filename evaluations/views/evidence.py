@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -19,9 +20,10 @@ from annotation.models import Submission
 from annotation.views.answers import Request
 from evaluations import jobs, revoking, signing
 from evaluations.access import claims_may_be_shown
-from evaluations.download import download_evidence, prepare_evidence
+from evaluations.download import download_attestation, download_evidence, prepare_evidence
 from evaluations.evidence import standing
 from evaluations.evidence.trajectories import stored_size
+from evaluations.evidence.writing import Evidence
 from evaluations.exports import ExportRefused, Missing, missing_for_export
 from evaluations.forms import EvidenceForm
 from evaluations.signing import KeyClosed
@@ -39,12 +41,23 @@ def evidence(request: Request, pk: int) -> HttpResponse:
 @login_required
 @require_GET
 def evidence_file(request: Request, pk: int) -> HttpResponseBase:
+    return _download(request, pk, download_evidence)
+
+
+@login_required
+@require_GET
+def evidence_attestation(request: Request, pk: int) -> HttpResponseBase:
+    """Return the attestation of the bundle that has the same choices."""
+    return _download(request, pk, download_attestation)
+
+
+def _download(request: Request, pk: int, download: Callable[[Evidence], HttpResponseBase]) -> HttpResponseBase:
     submission = access.submission_for(request.user, pk, Role.MAINTAINER)
     form = EvidenceForm(request.GET)
     if not form.is_valid():
         return render(request, "evaluations/evidence.html", _standing(submission, form), status=400)
     try:
-        return download_evidence(prepare_evidence(submission, **form.chosen()))
+        return download(prepare_evidence(submission, **form.chosen()))
     except ExportRefused as refused:
         context = _standing(submission, form) | {"refused": refused.problems}
         context["named"] = context["named"] or [each for each in refused.problems if each.code == "name_in_text"]

@@ -64,4 +64,17 @@ MEANINGS: dict[str, dict[str, str]] = {
         "counts": "whether the comparison takes this one",
         "status_not_stated": "upstream's rules gave the verdict, because the reply states none",
     },
+    "Attestation of a bundle": {
+        "benchmark": "this and the other keys that submission.json has are copied from it",
+        "sample": "whether people labelled all trajectories or a planned sample",
+        "labelled": "trajectories that people label: those of the sample, or all",
+        "labels": "the newest revision of each counts once",
+        "annotators": "people with a label",
+        "disputes": "trajectories whose labels have different verdicts",
+        "spot_checks": "trajectories that a draw chose",
+        "adjudications": "trajectories with a decision of an adjudicator",
+        "adjudicators": "people with a decision",
+        "frozen_at": "UTC with Z, otherwise as in submission.json",
+        "claims": "the result of each claim by its name: pass or note",
+    },
 }

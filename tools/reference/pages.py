@@ -19,10 +19,11 @@ from annotation.formats.registry import formats
 from annotation.label_fields import ADJUDICATION_FIELDS
 from annotation.records import Verdict
 from evaluations import statistics
+from evaluations.attestation import PROPERTIES
 from evaluations.measures import COEFFICIENTS, JUDGE_MEASURES, RAW_AGREEMENT
-from evaluations.verifier import rules
-from evaluations.verifier.documents import LINES
-from evaluations.verifier.shapes import FORMAT, SCHEMAS
+from evaluations.verifier import attestations, rules
+from evaluations.verifier.documents import LINES, MANIFEST
+from evaluations.verifier.shapes import FORMAT, KINDS, SCHEMAS
 from judges import scorers  # noqa: F401 - fills the registry
 from judges.llm import Generation
 from judges.scorer import REGISTRY
@@ -312,6 +313,7 @@ def build_evidence() -> str:
     for name, schema in SCHEMAS.items():
         shape = _shape(schema, MEANINGS.get(name, {}))
         parts.append(f"## {name}\n\n" + ("Each line: " if name in LINES else "") + shape)
+    parts += _attestations()
     claims = [[code(name), title] for name, title in rules.CLAIMS.items()]
     parts.append(f"## Claims\n\n{table(['Name', 'Claim'], claims)}")
     checks = [[code(name), title] for name, title in sorted(rules.OTHER_CHECKS.items())]
@@ -319,6 +321,23 @@ def build_evidence() -> str:
     kinds = [[code(kind), ", ".join(role or "no member" for role in roles)] for kind, roles in rules.ACTORS.items()]
     parts.append(f"## Kinds of events\n\n{table(['Kind', 'Recorded for'], kinds)}")
     return "\n\n".join(parts)
+
+
+def _attestations() -> list[str]:
+    of_bundle = "Attestation of a bundle"
+    subjects = ", ".join(map(code, (attestations.ARCHIVE, *attestations.IN_BUNDLE)))
+    return [
+        f"## {of_bundle}\n\nA DSSE envelope (v1.0.2, payload type {code(attestations.PAYLOAD_TYPE)}) with one Ed25519 "
+        f"signature over an in-toto Statement v1. Its subjects, by SHA-256, are {subjects}: the zip has that name, "
+        f"whatever its file is called. The predicate type is {code(attestations.HUMAN_PROTOCOL)}. "
+        "`verify.py --attestation` computes every value of the predicate again:\n\n"
+        + _shape(KINDS["human_protocol"], MEANINGS[of_bundle]),
+        f"## Attestation of an audit\n\nThe same envelope. Its subject is {code(MANIFEST)} of the audited bundle, its "
+        f"predicate a Simple Verification Result ({code(attestations.AUDIT_RESULT)}). `verifier.id` ends with the id "
+        "of the key that signed it, and `timeCreated` is the time of the last check, decision or freeze of the sample. "
+        "Only properties that the audit shows are listed:\n\n"
+        + table(["Property", "Meaning"], [[code(name), meaning] for name, meaning in PROPERTIES.items()]),
+    ]
 
 
 def _shape(schema: dict[str, Any], meanings: dict[str, str]) -> str:

@@ -1,19 +1,20 @@
 """verify_evidence BUNDLE [--keys FILE|HEX] [--anchors FILE] [--chain ID] [--head HASH]... [--tasks FILE] [--json]
 
-... [--revocations FILE]... [--against BUNDLE]
+... [--revocations FILE]... [--against BUNDLE] [--attestation FILE]
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from evaluations import signing
 from evaluations.evidence.verification import verify_bundle
 from evaluations.management.reports import refusals
 from evaluations.revoking import check_own
-from evaluations.signing import with_own_keys
 from evaluations.verifier import main
 from evaluations.verifier.findings import Result
 from evaluations.verifier.values import Refused
@@ -29,19 +30,20 @@ class Command(BaseCommand):
         parser.add_argument("bundle", metavar="BUNDLE", help="the zip, or the folder it was unpacked to")
         main.add_known_options(parser)
         main.add_against_option(parser)
+        main.add_attestation_option(parser)
         main.add_json_option(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         path, as_json = options["bundle"], options["json"]
         try:
             with refusals():
-                given = main.read_given(options)
+                given = replace(main.read_given(options), own_keys=signing.published()["keys"])
                 outcome = verify_bundle(path, given, main.ProgressLine(sys.stderr))
         except Refused as refused:
             if as_json:
                 self.stdout.write(main.format_refusal(refused, as_json=True))
             raise CommandError(main.format_refusal(refused)) from refused
-        outcome.findings = [*with_own_keys(outcome, given), *check_own(outcome, given)]
+        outcome.findings = [*signing.with_own_keys(outcome, given), *check_own(outcome, given)]
         self.stdout.write(main.format_outcome(outcome, as_json=as_json))
         if not outcome.good:
             failed = [finding.name for finding in outcome.findings if finding.result is Result.FAIL]
