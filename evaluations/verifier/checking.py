@@ -190,9 +190,7 @@ def check_bundle(
             published = revoked.drop_late_heads(given.anchors)
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, published, known))
         _check_related(package, outcome, given, revoked, trusted)
-        if given.attestation is not None:
-            archive = {} if package.is_folder else {attestations.ARCHIVE: attestations.hash_archive(path)}
-            outcome.add("attestation", lambda: _check_attestation(given, keys, outcome, {**digests, **archive}))
+        outcome.add("attestation", lambda: _check_attestation(path, package, given, keys, outcome, digests))
         if given.program is not None:
             outcome.findings.append(contents.program_finding(own, given.program))
     outcome.findings.append(noted("limits", LIMITS))
@@ -270,12 +268,21 @@ def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]])
 
 
 def _check_attestation(
-    given: Given, keys: list[dict[str, Any]] | None, outcome: Outcome, digests: dict[str, str]
-) -> Finding:
+    path: str,
+    package: Package,
+    given: Given,
+    keys: list[dict[str, Any]] | None,
+    outcome: Outcome,
+    digests: dict[str, str],
+) -> Iterator[Finding]:
+    if given.attestation is None:
+        return
     if outcome.bundle is None:
-        return noted("attestation", NOT_READ)
+        yield noted("attestation", NOT_READ)
+        return
+    archive = {} if package.is_folder else {attestations.ARCHIVE: attestations.hash_archive(path)}
     known, bundle_key = (keys, "") if keys is not None else (given.own_keys or [], outcome.public_key)
-    return attestations.attestation_finding(given.attestation or "", outcome.bundle, digests, known, bundle_key)
+    yield attestations.attestation_finding(given.attestation, outcome.bundle, digests | archive, known, bundle_key)
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:
