@@ -42,6 +42,7 @@ bench:
 	@$(PY) -m bench.challenge
 	@$(PY) -m bench.statistics
 	@$(PY) -m bench.coverage --small
+	@$(PY) -m bench.acceptance --draws 200
 	@$(PY) -m bench.results
 	@$(PY) -m bench.pages
 	@$(PY) -m bench.har

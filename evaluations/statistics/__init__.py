@@ -3,6 +3,7 @@
 A figure that cannot be computed is a `Measure` without a value but with the reason; never NaN, 0 or 1 instead.
 """
 
+from evaluations.statistics.acceptance import Acceptance, Audited, Decision, Outcome, share_out
 from evaluations.statistics.alternative import AlternativeTest, LabelledItem, alternative_annotator_test
 from evaluations.statistics.attempts import Spread, all_of_k, any_of_k, pass_at_k, score_spread, success_spread
 from evaluations.statistics.calibrated import Calibration, calibrated_rate
