@@ -3,8 +3,8 @@
 Each scenario has N runs, a claimed rate, the share of runs on which honest people differ evenly in both directions,
 and by how much the claimed rate is too high besides. The differences of honest submissions are random; those of the
 others add up to exactly the excess. Prints how often the rule accepts, queries and rejects, and how many runs
-are audited: the median and what 90% need, looking after every run, and the median looking after every tenth. An
-audited run is one final verdict; a sample of WebVerdict takes three labels for it, and adjudications.
+are audited: the median and what 90% need, and the median if a decision shows after every tenth run only. An audited
+run is one final verdict; a sample of WebVerdict takes three labels for it, and adjudications.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """Decisions (draws,) and audited runs (draws,), looking after every run, and runs looking after every tenth."""
+    """Decisions (draws,), audited runs until then (draws,), and those if only every tenth run shows the decision."""
 
     decisions: np.ndarray
     runs: np.ndarray
@@ -67,8 +67,8 @@ def simulate(scenario: Scenario, draws: int, seed: int, most: int = MOST_RUNS) -
     for _ in range(draws):
         wrong = dict(zip((True, False), draw_differences(scenario, random), strict=True))
         found.append(_follow(decide, random.permutation(claimed).tolist(), wrong))
-    decisions, runs, by_tens = zip(*found, strict=True)
-    return Simulated(np.array(decisions), np.array(runs), np.array(by_tens))
+    decisions, runs = (np.array(each) for each in zip(*found, strict=True))
+    return Simulated(decisions, runs, np.minimum(-(-runs // LOOK_EVERY) * LOOK_EVERY, size))
 
 
 def draw_differences(scenario: Scenario, random: np.random.Generator) -> tuple[list[bool], list[bool]]:
@@ -83,24 +83,14 @@ def draw_differences(scenario: Scenario, random: np.random.Generator) -> tuple[l
     return refuted.tolist(), missed.tolist()
 
 
-def _follow(decide, claims: list[bool], wrong: dict[bool, list[bool]]) -> tuple[Decision, int, int]:  # type: ignore[no-untyped-def]
-    """Return the first decision and its number of runs, and that number if only every tenth run is followed by a look.
-
-    A later look decides anew: the ratio may have fallen again.
-    """
-    audited, decision, runs = Audited(), Decision.CONTINUE, 0
-    left = {claim: iter(each) for claim, each in wrong.items()}
+def _follow(decide, claims: list[bool], wrong: dict[bool, list[bool]]) -> tuple[Decision, int]:  # type: ignore[no-untyped-def]
+    """Return the first decision, and after how many runs."""
+    audited, left = Audited(), {claim: iter(each) for claim, each in wrong.items()}
     for number, claim in enumerate(claims, start=1):
         audited = audited.add(claim, next(left[claim]) != claim)
-        last = number == len(claims)
-        if runs and number % LOOK_EVERY and not last:
-            continue
-        found = decide(audited, last)
-        if not runs and found is not Decision.CONTINUE:
-            decision, runs = found, number
-        if found is not Decision.CONTINUE and (number % LOOK_EVERY == 0 or last):
-            return decision, runs, number
-    raise AssertionError("The last look decides.")
+        if (found := decide(audited, number == len(claims))) is not Decision.CONTINUE:
+            return found, number
+    raise AssertionError("The last run decides.")
 
 
 TITLES = ("N", "claimed", "differ", "too high", "accept", "query", "reject", "median", "90%", "labels", "by tens")

@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.formats.printable import counted
 from annotation.models import SamplePlan
-from annotation.workflow import may_stop
+from annotation.workflow import AUDIT, may_stop
 from evaluations import charts
 from evaluations.charts import Rates
 from evaluations.estimating import Estimate
@@ -224,6 +224,8 @@ def rule(plan: SamplePlan) -> str:
     """Return when labelling may stop early; "" if it may not."""
     if not may_stop(plan):
         return ""
+    if plan.rule["rule"] == AUDIT:
+        return "Labelling may stop as soon as the rule of the audit has decided. Its page says how."
     width = written(plan.rule.get("half_width"), "size")
     return f"Labelling may stop as soon as the half width of the 95% interval is {width} points."
 

@@ -18,7 +18,8 @@ from annotation import workflow
 from annotation.formats.printable import counted
 from annotation.models import Person, PlannedItem, SamplePlan, SampleStop, Submission
 from annotation.records import Verdict
-from annotation.workflow import describe_progress, may_stop, read_labels, stopping
+from annotation.workflow import AUDIT, describe_progress, may_stop, read_labels, stopping
+from evaluations import audit_rules
 from evaluations import cases as loading
 from evaluations.cases import Case
 from evaluations.comparison import find_judgments
@@ -133,18 +134,26 @@ def _add_costs(judged: Iterable[Judged]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SamplingProgress:
-    """How narrow the interval of a sample that may stop early is; no rate, so that nobody learns verdicts."""
+    """How far a sample that may stop early is: no rate, so that nobody learns verdicts.
+
+    For the sample of an audit, whether its rule has decided, and no half width.
+    """
 
     labelled: Annotated[int, "Trajectories of the last look, which is after every 10 final verdicts in the order."]
     at_most: Annotated[int, "Trajectories that people label if they do not stop."]
     half_width: Annotated[float | None, "Of the 95% interval, rounded up to 0.001; null before the first look."]
-    wanted: Annotated[float, "Labelling may stop at this half width."]
-    may_stop: Annotated[bool, "True if the interval is narrow enough and some drawn trajectories are not started."]
+    wanted: Annotated[float | None, "Labelling may stop at this half width; null for the sample of an audit."]
+    may_stop: Annotated[bool, "True if the labels are enough and some drawn trajectories are not started."]
     stopped: Annotated[int | None, "Trajectories of the sample after the stop; null before."]
+    decided: Annotated[bool, "True if the rule of the audit has decided."] = False
 
     @property
     def sentence(self) -> str:
-        told = describe_progress(self.labelled, self.at_most, self.half_width, self.wanted)
+        if self.wanted is None:
+            says = "has decided" if self.decided else "has not decided yet"
+            told = f"After {self.labelled:,} of at most {self.at_most:,} labelled trajectories the rule {says}."
+        else:
+            told = describe_progress(self.labelled, self.at_most, self.half_width, self.wanted)
         return told if self.stopped is None else f"{told} Labelling stops at {self.stopped:,}."
 
     def as_json(self) -> dict[str, Any]:
@@ -157,7 +166,8 @@ def find_progress(submission: Submission) -> SamplingProgress | None:
     if plan is None or not may_stop(plan) or submission.audited:
         return None
     labels, at_most = stopping.look(read_labels(plan)), sum(plan.labels.values())
-    width, wanted = half_width(labels, plan.items.count()), plan.rule["half_width"]
+    wanted, decided = plan.rule.get("half_width"), plan.rule["rule"] == AUDIT and audit_rules.is_decided(plan)
+    width = None if wanted is None else half_width(labels, plan.items.count())
     stopped = SampleStop.objects.filter(plan=plan).values_list("labelled", flat=True).first()
     is_open = stopped is None and submission.frozen_at is None and submission.archived_at is None
     return SamplingProgress(
@@ -165,14 +175,24 @@ def find_progress(submission: Submission) -> SamplingProgress | None:
         at_most=at_most,
         half_width=None if width is None else stopping.round_up(width),
         wanted=wanted,
-        may_stop=is_open and stopping.is_narrow(width, wanted) and stopping.count_started(submission) < at_most,
+        may_stop=is_open
+        and (decided if wanted is None else stopping.is_narrow(width, wanted))
+        and stopping.count_started(submission) < at_most,
         stopped=stopped,
+        decided=decided,
     )
 
 
 def stop_sampling(person: Person, submission: Submission) -> SampleStop:
-    """Stop labelling if the interval is narrow enough; see `annotation.workflow.stop_sampling`."""
-    return workflow.stop_sampling(person, submission, half_width)
+    """Stop labelling if the labels are enough; see `annotation.workflow.stop_sampling`."""
+    return workflow.stop_sampling(person, submission, _require_enough)
+
+
+def _require_enough(plan: SamplePlan) -> None:
+    if plan.rule["rule"] == AUDIT:
+        audit_rules.require_decided(plan)
+    else:
+        stopping.require_narrow(plan, half_width)
 
 
 # --- strata ----------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from django.http import Http404, QueryDict
 from annotation.models import Person, Submission
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
+from evaluations import audit_rules
 from evaluations.access import judge_named, name_of
 from evaluations.auditing import actions, reference_data
 from evaluations.cases import Case, Rules
@@ -301,7 +302,20 @@ class BundleForm(forms.Form):
 
 
 class SampleForm(forms.Form):
-    size = forms.IntegerField(label="Trajectories", min_value=1, max_value=1_000_000)
+    rule = forms.ChoiceField(
+        label="Who decides",
+        choices=[("", "you, after the sample is labelled"), (audit_rules.ACCEPT, "a rule, while people label")],
+        required=False,
+        help_text="A rule says accept, query or reject. Labelling may stop then. You can still decide otherwise.",
+    )
+    size = forms.IntegerField(
+        label="Trajectories", min_value=1, max_value=1_000_000, help_text="With a rule, at most so many are labelled."
+    )
+    tolerance = forms.FloatField(
+        required=False,
+        widget=forms.NumberInput(attrs={"step": "0.01", "placeholder": f"{audit_rules.TOLERANCE:g}"}),
+        help_text="With a rule: a claimed success rate that is so much too high is accepted in at most 5% of audits.",
+    )
     seed = forms.CharField(
         required=False,
         max_length=actions.LONGEST_SEED,

@@ -108,6 +108,9 @@ class Audit(models.Model):
     The results of its checks are in ``checks``. The sample is drawn once: ``size`` of the sorted task ids by ``seed``,
     as for spot checks. The seed is the SHA-256 (hex) of the text manifest + ``nonce`` (64 hex digits, created at the
     draw); without a nonce, the auditor has chosen it.
+
+    With a ``tolerance``, a rule decides: ``size`` is the most that is labelled, and claimed successes and other
+    trajectories are drawn apart. See `audit_rules`.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="audit")
@@ -119,9 +122,13 @@ class Audit(models.Model):
     nonce = models.CharField(max_length=64, blank=True, default="", db_default="")
     size = models.PositiveIntegerField(null=True, blank=True)
     drawn_at = models.DateTimeField(null=True, blank=True)
+    tolerance = models.FloatField(null=True, blank=True)
 
     class Meta:
         ordering = ["-opened_at", "-pk"]
+        constraints = [
+            models.CheckConstraint(condition=Q(tolerance__gt=0, tolerance__lt=1), name="audit_tolerance_is_a_share")
+        ]
 
     @property
     def seed_chosen(self) -> bool:
@@ -208,7 +215,10 @@ class BundleUpload(Arrival):
 
 
 class AuditDecision(models.Model):
-    """An auditor's decision about a bundle, with the reason; the newest one counts, none is overwritten."""
+    """An auditor's decision about a bundle, with the reason; the newest one counts, none is overwritten.
+
+    ``rule_said`` is what the rule of the audit said then (`statistics.Decision`), "" without a rule.
+    """
 
     class Outcome(models.TextChoices):
         ACCEPT = "accept", "accepted"
@@ -218,6 +228,7 @@ class AuditDecision(models.Model):
     audit = models.ForeignKey(Audit, on_delete=models.PROTECT, related_name="decisions")
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
     reason = models.TextField()
+    rule_said = models.CharField(max_length=10, blank=True, default="", db_default="")
     decided_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     decided_at = models.DateTimeField()
 
@@ -227,6 +238,10 @@ class AuditDecision(models.Model):
             models.CheckConstraint(condition=~Q(reason=""), name="audit_decision_has_a_reason"),
             models.CheckConstraint(condition=Q(outcome__in=["accept", "query", "reject"]), name="audit_outcome_known"),
         ]
+
+    @property
+    def against_rule(self) -> bool:
+        return self.rule_said not in ("", self.outcome)
 
     def __str__(self) -> str:
         return self.get_outcome_display()

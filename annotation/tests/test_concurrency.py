@@ -385,7 +385,7 @@ def test_stop_and_claim_of_the_next_trajectory_at_once_leave_one_of_them():
 
         def act(number, submission=submission, people=people):
             if number == 0:
-                return workflow.stop_sampling(people["mira"], submission, lambda labels, total: 0.1)
+                return workflow.stop_sampling(people["mira"], submission, lambda plan: None)
             return workflow.claim(people["alice"], submission)
 
         stop, held = at_once(2, act)

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, IntegrityError, transaction
 
 from annotation import progress, queue, workflow
-from annotation.models import Assignment, Person, SampleStop, Submission, Trajectory
+from annotation.models import Assignment, Person, SamplePlan, SampleStop, Submission, Trajectory
 from annotation.models.states import State, state_of
 from annotation.tests.testing import adjudicate_all, bare_submission, cast, content, label_all, plan_terms
 from annotation.workflow import integrity, stopping
@@ -29,6 +29,10 @@ def terms_of(submission: Submission, **changes: Any) -> workflow.PlanTerms:
 def narrow(labels: Sequence[int], total: int) -> float | None:
     """A half width that two labels make narrow enough."""
     return 0.3 if len(labels) >= 2 else 0.4 if labels else None
+
+
+def enough(plan: SamplePlan) -> None:
+    stopping.require_narrow(plan, narrow)
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +106,7 @@ def test_stop_leaves_out_what_nobody_has_started(made: Made) -> None:
     label_first(submission, people, 2)
     decide(submission, people)
     workflow.claim(people["alice"], submission)  # the third place
-    stop = workflow.stop_sampling(people["mira"], submission, narrow)
+    stop = workflow.stop_sampling(people["mira"], submission, enough)
     assert (stop.labelled, stop.stopped_by) == (3, people["mira"])
     assert submission.events.get(kind="sampling_stopped").payload == {"labelled": 3}
     states = [state_of(at(submission, place)) for place in range(2, 6)]
@@ -121,7 +125,7 @@ def test_started_trajectories_are_completed_and_frozen(made: Made) -> None:
     label_first(submission, people, 2)
     decide(submission, people)
     workflow.claim(people["alice"], submission)
-    workflow.stop_sampling(people["mira"], submission, narrow)
+    workflow.stop_sampling(people["mira"], submission, enough)
     with pytest.raises(workflow.Conflict, match="1 of 3 trajectories have no final verdict"):
         workflow.freeze(people["mira"], submission)
     label_all(people, submission, {})
@@ -134,7 +138,7 @@ def test_started_trajectories_are_completed_and_frozen(made: Made) -> None:
 def refused(made: Made, code: str, says: str, measure: Any = narrow) -> None:
     submission, people = made
     with pytest.raises(workflow.Conflict, match=says) as conflict:
-        workflow.stop_sampling(people["mira"], submission, measure)
+        workflow.stop_sampling(people["mira"], submission, lambda plan: stopping.require_narrow(plan, measure))
     assert conflict.value.code == code
     assert not SampleStop.objects.exists()
     assert at(submission, 5).open_slots == 3
@@ -172,7 +176,7 @@ def test_stop_needs_something_to_leave_out(made: Made) -> None:
         assert held is not None
         workflow.submit(people["alice"], held.trajectory, content(held.trajectory))
     with pytest.raises(workflow.Conflict, match="All drawn trajectories are started") as conflict:
-        workflow.stop_sampling(people["mira"], submission, narrow)
+        workflow.stop_sampling(people["mira"], submission, enough)
     assert conflict.value.code == "nothing_to_stop"
 
 
@@ -180,9 +184,9 @@ def test_second_stop_is_refused(made: Made) -> None:
     submission, people = made
     label_first(submission, people, 2)
     decide(submission, people)
-    stop = workflow.stop_sampling(people["mira"], submission, narrow)
+    stop = workflow.stop_sampling(people["mira"], submission, enough)
     with pytest.raises(workflow.Conflict, match="already stopped"):
-        workflow.stop_sampling(people["mira"], submission, narrow)
+        workflow.stop_sampling(people["mira"], submission, enough)
     with pytest.raises(IntegrityError), transaction.atomic():
         SampleStop.objects.create(plan=stop.plan, labelled=1, stopped_by=people["mira"], stopped_at=stop.stopped_at)
     with pytest.raises(DatabaseError), transaction.atomic():
@@ -198,21 +202,21 @@ def test_submission_without_the_rule_cannot_stop(planned: bool) -> None:
     if planned:
         workflow.make_plan(people["mira"], submission, plan_terms(submission))
     with pytest.raises(workflow.Conflict, match="No sample plan") as conflict:
-        workflow.stop_sampling(people["mira"], submission, narrow)
+        workflow.stop_sampling(people["mira"], submission, enough)
     assert conflict.value.code == "stop_not_planned"
 
 
 @pytest.mark.parametrize("name", ["alice", "carol", "dave"])
 def test_only_a_maintainer_can_stop(made: Made, name: str) -> None:
     with pytest.raises(PermissionDenied):
-        workflow.stop_sampling(made[1][name], made[0], narrow)
+        workflow.stop_sampling(made[1][name], made[0], enough)
 
 
 def test_changed_stop_is_found(made: Made) -> None:
     submission, people = made
     label_first(submission, people, 2)
     decide(submission, people)
-    workflow.stop_sampling(people["mira"], submission, narrow)
+    workflow.stop_sampling(people["mira"], submission, enough)
     event = submission.events.get(kind="sampling_stopped")
     event.payload = {"labelled": 1}
     stated = list(submission.events.exclude(pk=event.pk))

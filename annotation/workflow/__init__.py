@@ -72,7 +72,7 @@ from annotation.workflow.sampling import (
     read_earlier,
     require_plannable,
 )
-from annotation.workflow.stopping import ANYTIME, describe_progress, may_stop, read_labels, stop_sampling
+from annotation.workflow.stopping import ANYTIME, AUDIT, describe_progress, may_stop, read_labels, stop_sampling
 from annotation.workflow.training import answer_practice, known_answer_refusal, set_known_answer
 from annotation.workflow.working import (
     delete_old_drafts,

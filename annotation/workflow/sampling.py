@@ -32,8 +32,9 @@ from annotation.workflow.guards import (
     require_member,
     require_unfrozen,
 )
-from annotation.workflow.stopping import ANYTIME
+from annotation.workflow.stopping import ANYTIME, AUDIT
 
+NUMBERS = {ANYTIME: ("half_width", 0.5), AUDIT: ("tolerance", 1.0)}  # of a rule, and below what it must be
 LEAST = 2  # labels of a stratum: with one, its variance cannot be estimated
 FIXED: Mapping[str, Any] = {"rule": "fixed"}  # all drawn trajectories are labelled
 LONGEST_GOAL = 10_000  # characters of JSON
@@ -68,7 +69,7 @@ def make_plan(person: Person, submission: Submission, terms: PlanTerms) -> Sampl
         locked = list(rows.select_for_update(no_key=True, of=("self",)).values_list("task__external_id", "pk"))
         submission = lock_submission(submission.pk)
         member = require_member(person, submission, Role.MAINTAINER)
-        require_plannable(submission)
+        require_plannable(submission, of_audit=terms.rule.get("rule") == AUDIT)
         trajectories = dict(locked)
         if problems := list(_find_problems(terms, trajectories)):
             raise Incomplete(problems)
@@ -196,14 +197,17 @@ def draw(strata: Mapping[str, str], labels: Mapping[str, int], seed: str) -> dic
     return {task_id: place for place, task_id in enumerate(sorted(due, key=due.__getitem__))}
 
 
-def require_plannable(submission: Submission) -> None:
-    """Raise Conflict if the submission can have no sample plan, or none any more."""
+def require_plannable(submission: Submission, of_audit: bool = False) -> None:
+    """Raise Conflict if the submission can have no sample plan, or none any more.
+
+    ``of_audit``: the plan has the order of the sample of an audit.
+    """
     if SamplePlan.objects.filter(submission=submission).exists():
         raise Conflict(PLANNED_ALREADY, "plan_exists")
     require_unfrozen(submission)
     if submission.practice:
         raise Conflict("A practice submission takes no labels, so no sample can be planned.")
-    if submission.sample_of_id is not None:
+    if submission.sample_of_id is not None and not of_audit:
         raise Conflict("This submission is the sample of an audit, so all its trajectories are labelled.")
     if Assignment.objects.filter(trajectory__submission=submission).exists():
         says = "A trajectory is already reserved or labelled. A sample must be planned before the first label."
@@ -242,13 +246,14 @@ def _find_wrong_rule(terms: PlanTerms) -> Iterator[Problem]:
     rule = dict(terms.rule)
     if rule == FIXED:
         return
-    if rule.keys() != {"rule", "half_width"} or rule["rule"] != ANYTIME:
+    name, most = NUMBERS.get(rule.get("rule", ""), ("", 0.0))
+    if not name or rule.keys() != {"rule", name}:
         says = 'The stopping rules are {"rule": "fixed"} and {"rule": "anytime", "half_width": 0.05}.'
         yield Problem("plan_rule_unknown", says, "rule")
         return
-    width = rule["half_width"]
-    if type(width) not in (int, float) or not 0 < width < 0.5:
-        yield Problem("plan_rule_unusable", "The half width to stop at must be above 0 and below 0.5.", "rule")
+    if type(rule[name]) not in (int, float) or not 0 < rule[name] < most:
+        says = f"The {name.replace('_', ' ')} to stop at must be above 0 and below {most:g}."
+        yield Problem("plan_rule_unusable", says, "rule")
     if len(set(terms.strata.values())) > 1:
         yield Problem("plan_rule_of_strata", "Labelling can stop early only in a sample of one stratum.", "strata")
     if terms.estimand != SamplePlan.Estimand.RUNS:

@@ -1,4 +1,4 @@
-"""Stop labelling a planned sample whose rule allows it, once the interval of its success rate is narrow enough."""
+"""Stop labelling a planned sample whose rule allows it: its interval is narrow enough, or its audit is decided."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from annotation.workflow.annotating import return_expired_leases
 from annotation.workflow.guards import Conflict, Role, lock_submission, record, require_member, require_unfrozen
 
 ANYTIME = "anytime"
+AUDIT = "audit"  # the sample of an audit that a rule decides
 LOOK_EVERY = 10  # labels: the change of the width after a single label would tell its verdict
 SAME = 1e-12  # differences of rounding
 Widths = Callable[[Sequence[int], int], float | None]  # labels (n,) and trajectories N to the half width
+Requirement = Callable[[SamplePlan], None]  # raises Conflict if the rule does not let labelling stop
 
 
 def may_stop(plan: SamplePlan) -> bool:
-    return plan.rule.get("rule") == ANYTIME
+    return plan.rule.get("rule") in (ANYTIME, AUDIT)
 
 
 def read_labels(plan: SamplePlan) -> list[int]:
@@ -39,10 +41,10 @@ def look(labels: Sequence[int]) -> Sequence[int]:
     return labels[: len(labels) // LOOK_EVERY * LOOK_EVERY]
 
 
-def stop_sampling(person: Person, submission: Submission, measure: Widths) -> SampleStop:
-    """Leave out the places after the last started one, if the half width by ``measure`` is narrow enough.
+def stop_sampling(person: Person, submission: Submission, require_enough: Requirement) -> SampleStop:
+    """Leave out the places after the last started one, if the labels are enough.
 
-    The others are completed as usual: the interval holds at every number of labels. Raises Conflict.
+    The others are completed as usual: the rules hold at every number of labels. Raises Conflict.
     """
     with transaction.atomic():
         rows = Trajectory.objects.filter(submission=submission).order_by("pk")  # before the submission, as everywhere
@@ -51,8 +53,7 @@ def stop_sampling(person: Person, submission: Submission, measure: Widths) -> Sa
         member = require_member(person, submission, Role.MAINTAINER)
         require_unfrozen(submission)
         plan = _require_stoppable(submission)
-        labels = look(read_labels(plan))
-        _require_narrow(plan, labels, measure(labels, plan.items.count()))
+        require_enough(plan)
         return_expired_leases(submission)
         labelled = count_started(submission)
         if labelled >= sum(plan.labels.values()):
@@ -94,8 +95,10 @@ def round_up(half_width: float) -> float:
     return ceil(half_width * 1000 - SAME) / 1000
 
 
-def _require_narrow(plan: SamplePlan, labels: Sequence[int], half_width: float | None) -> None:
-    wanted = plan.rule["half_width"]
+def require_narrow(plan: SamplePlan, measure: Widths) -> None:
+    """Raise Conflict if the half width by ``measure`` is larger than the rule wants."""
+    labels, wanted = look(read_labels(plan)), plan.rule["half_width"]
+    half_width = measure(labels, plan.items.count())
     if not is_narrow(half_width, wanted):
         progress = describe_progress(len(labels), sum(plan.labels.values()), half_width, wanted)
         raise Conflict(f"The interval is too wide to stop. {progress}", "interval_too_wide")

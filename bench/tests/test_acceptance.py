@@ -22,7 +22,8 @@ def test_simulation_keeps_the_error_rates_with_a_median_of_60_runs() -> None:
 @pytest.mark.parametrize("excess", [0.0, 0.1])
 def test_claimed_rate_is_too_high_by_exactly_the_excess(excess: float) -> None:
     scenario, random = Scenario(100, 0.6, 0.1, excess), np.random.default_rng(0)
-    differences = [sum(refuted) - sum(missed) for refuted, missed in (draw_differences(scenario, random) for _ in "abc")]
+    drawn = [draw_differences(scenario, random) for _ in range(3)]
+    differences = [sum(refuted) - sum(missed) for refuted, missed in drawn]
     assert (set(differences) == {10}) == bool(excess)
 
 

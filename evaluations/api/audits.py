@@ -18,7 +18,7 @@ from annotation.api.base import FileView, Listing, Request, View, report_stopped
 from annotation.api_tokens import Scope
 from annotation.models import Person
 from annotation.workflow.guards import LONGEST_NOTE, REASON_TOO_LONG
-from evaluations import jobs
+from evaluations import audit_rules, jobs
 from evaluations.access import audit_for, audits_for, bundle_upload_for
 from evaluations.api.exporting import ClaimSerializer, EnvelopeSerializer
 from evaluations.api.shapes import SERIALIZERS, serializer_of
@@ -63,6 +63,7 @@ class AuditSerializer(serializers.ModelSerializer):
             "nonce",
             "seed_chosen",
             "drawn_at",
+            "tolerance",
             "decision",
         ]
 
@@ -75,6 +76,7 @@ class AuditSerializer(serializers.ModelSerializer):
 
 SERIALIZERS[Differing] = serializer_of(Differing, without={"audited", "sampled"})
 AuditResultSerializer = serializer_of(Result, name="AuditResult")
+AuditRuleSerializer = serializer_of(audit_rules.RuleProgress, name="AuditRule")
 
 
 class AuditDecisionSerializer(serializers.ModelSerializer):
@@ -82,8 +84,8 @@ class AuditDecisionSerializer(serializers.ModelSerializer):
 
     class Meta:
         model = AuditDecision
-        fields = ("outcome", "reason", "decided_at")
-        read_only_fields = ("decided_at",)
+        fields = ("outcome", "reason", "rule_said", "decided_at")
+        read_only_fields = ("rule_said", "decided_at")
 
 
 class OtherBundleSerializer(serializers.Serializer):
@@ -112,17 +114,18 @@ class AuditCheckSerializer(serializers.Serializer):
 
 
 class AuditDetailSerializer(AuditSerializer):
-    """Also the findings of the newest check, all checks, newest first, the result of the sample (null until it is
-    frozen), and all decisions."""
+    """Also the findings of the newest check, all checks, newest first, what the rule of the audit says (null without
+    one), the result of the sample (null until it is frozen), and all decisions."""
 
     findings = ClaimSerializer(many=True)
     checks = serializers.SerializerMethodField()
+    rule = serializers.SerializerMethodField()
     result = serializers.SerializerMethodField()
     decisions = AuditDecisionSerializer(many=True)
     beside = serializers.SerializerMethodField()
 
     class Meta(AuditSerializer.Meta):
-        fields = [*AuditSerializer.Meta.fields, "findings", "checks", "result", "decisions", "beside"]
+        fields = [*AuditSerializer.Meta.fields, "findings", "checks", "rule", "result", "decisions", "beside"]
 
     @extend_schema_field(AuditCheckSerializer(many=True))
     def get_checks(self, audit: Audit) -> list[dict[str, Any]]:
@@ -131,6 +134,11 @@ class AuditDetailSerializer(AuditSerializer):
     @extend_schema_field(BesideSerializer)
     def get_beside(self, audit: Audit) -> dict[str, Any]:
         return find_related_bundles(audit).as_json()
+
+    @extend_schema_field(AuditRuleSerializer(allow_null=True))
+    def get_rule(self, audit: Audit) -> dict[str, Any] | None:
+        found = audit_rules.find_progress(audit)
+        return found.as_json() if found else None
 
     @extend_schema_field(AuditResultSerializer(allow_null=True))
     def get_result(self, audit: Audit) -> dict[str, Any] | None:
@@ -193,7 +201,21 @@ class BundleUploadSerializer(serializers.ModelSerializer):
 
 
 class AuditSampleSerializer(serializers.Serializer):
-    size = serializers.IntegerField(min_value=1, max_value=1_000_000)
+    size = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False, help_text="Without a rule.")
+    rule = serializers.ChoiceField(
+        [audit_rules.ACCEPT], required=False, help_text="It says accept, query or reject while people label."
+    )
+    tolerance = serializers.FloatField(
+        required=False,
+        help_text="Of the rule: a claimed success rate that is so much too high, or more, is accepted in at most 5% of "
+        f"audits. {audit_rules.TOLERANCE:g} if you state none.",
+    )
+    max_size = serializers.IntegerField(
+        min_value=2,
+        max_value=1_000_000,
+        required=False,
+        help_text="Of the rule: the most trajectories that are labelled.",
+    )
     seed = serializers.CharField(
         required=False,
         allow_blank=True,
@@ -292,7 +314,9 @@ class AuditSample(View):
         """Draw the sample of an audit, once (409 afterwards). It is a submission: add its people there."""
         found = audit_for(request.user, pk)
         given = _validate(AuditSampleSerializer, request)
-        actions.draw(found, request.user, given["size"], given.get("seed"))
+        seed = given.pop("seed", None)
+        size, tolerance = audit_rules.read_terms(**given)
+        actions.draw(found, request.user, size, seed, tolerance)
         return Response(AuditDetailSerializer(found).data, status.HTTP_201_CREATED)
 
 

@@ -12,16 +12,18 @@ from django.db import transaction
 from django.db.models import Max
 
 from annotation import access, blinding, clock, redactions
-from annotation.models import Attachment, Membership, Redaction, Step, Submission, Trajectory
+from annotation.models import Attachment, Membership, Redaction, SamplePlan, Step, Submission, Trajectory
 from annotation.models.events import append, digest
 from annotation.models.plans import find_to_label
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import ImportReport, Problem
-from annotation.workflow import Conflict, Incomplete, join_as_maintainer
+from annotation.workflow import AUDIT, Conflict, Incomplete, PlanTerms, join_as_maintainer, make_plan
 from annotation.workflow.adjudicating import choose_so_many
 from annotation.workflow.guards import Role, join, lock_submission, record, require_reason
 from annotation.workflow.maintaining import MOST_LABELS
+from evaluations import audit_rules
 from evaluations.auditing.import_context import BATCH
+from evaluations.estimating import ONE_STRATUM
 from evaluations.models import Audit, AuditDecision
 
 
@@ -49,15 +51,20 @@ def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
 
 
 def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecision:
-    """Accept, query or reject, with the reason. Deciding again adds a decision: the newest one counts."""
+    """Accept, query or reject, with the reason. Deciding again adds a decision: the newest one counts.
+
+    What the rule of the audit says at this moment is stored with it; another decision is possible.
+    """
     _require(person, audit.submission)
     if outcome not in AuditDecision.Outcome.values:
         message = "Accept, query or reject the submission."
         raise Incomplete([Problem("outcome_unknown", message, "outcome")])
+    rule = audit_rules.find_progress(audit)
     return AuditDecision.objects.create(
         audit=audit,
         outcome=outcome,
         reason=require_reason(reason, "deciding an audit"),
+        rule_said=rule.decision if rule else "",
         decided_by=person,
         decided_at=clock.now(),
     )
@@ -94,12 +101,14 @@ SEED_TOO_LONG = f"A seed has at most {LONGEST_SEED} characters."
 LEAST_SPOT_CHECKS: float = Submission._meta.get_field("spot_check_rate").default  # minimum for a sample
 
 
-def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submission:
+def draw(audit: Audit, person: Any, size: int, seed: str | None = None, tolerance: float | None = None) -> Submission:
     """Draw ``size`` of the trajectories, once, and create the submission in which they are labelled again.
 
     The selection works as for spot checks: anybody can repeat it from the seed. Without a given seed, it is derived
     from the manifest and a nonce drawn at this moment, so nobody can search for a convenient seed. The person maintains
     the sample. Its annotators and adjudicators must not have taken part in the audited review.
+
+    With a ``tolerance``, a rule decides from the labels in a random order (`audit_rules`), and ``size`` is the most.
     """
     with transaction.atomic():
         audited = audit.submission = lock_submission(audit.submission_id)  # the loaded row may predate the lock
@@ -110,14 +119,30 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None) -> Submi
         if not chosen_seed:
             nonce = secrets.token_hex(32)
         seed = chosen_seed or derive_seed(audit.manifest, nonce)
-        chosen = choose_so_many(tasks, size, seed)
+        if tolerance is None:
+            chosen = choose_so_many(tasks, size, seed)
+        else:
+            chosen = audit_rules.choose(audit_rules.load_claims(audited), tolerance, size, seed)
         sample = _sample(audited, chosen)
         _copy(audited, sample, chosen)
-        _record_draw(audit, sample, {"manifest": audit.manifest, "seed": seed, "nonce": nonce, "size": size})
+        drawn = {"manifest": audit.manifest, "seed": seed, "nonce": nonce, "size": size}
+        _record_draw(audit, sample, drawn | ({} if tolerance is None else {"tolerance": tolerance}))
         _cover(audited, sample, join_as_maintainer(sample, person))
+        if tolerance is not None:
+            _order(sample, person, chosen, tolerance)
+            sample.refresh_from_db()
         audit.seed, audit.nonce, audit.size, audit.drawn_at = seed, nonce, size, clock.now()
-        audit.save(update_fields=["seed", "nonce", "size", "drawn_at"])
+        audit.tolerance = tolerance
+        audit.save(update_fields=["seed", "nonce", "size", "drawn_at", "tolerance"])
         return sample
+
+
+def _order(sample: Submission, person: Any, chosen: list[str], tolerance: float) -> None:
+    """Give the trajectories a random order as that of a planned sample; one stratum, so that it tells no claim."""
+    stratum, rule = dict.fromkeys(chosen, ONE_STRATUM), {"rule": AUDIT, "tolerance": tolerance}
+    labels = {ONE_STRATUM: len(chosen)}
+    runs = SamplePlan.Estimand.RUNS.value
+    make_plan(person, sample, PlanTerms({}, {}, stratum, {}, labels, runs, rule))
 
 
 def derive_seed(manifest: str, nonce: str) -> str:

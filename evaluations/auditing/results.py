@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 from annotation import blinding
 from annotation.models import Submission, Trajectory
 from annotation.models.events import instant
+from annotation.models.plans import find_to_label
 from annotation.models.states import final_verdict, with_state
 from annotation.records import Verdict
 from evaluations.auditing.reference_data import describe_given
@@ -19,6 +20,7 @@ from evaluations.encoding import fields_to_json
 from evaluations.models import Audit, AuditCheck
 from evaluations.statistics import Measure, Sample, hits_left, kappa_with_interval, wilson
 
+DRAWN_APART = "claimed successes were drawn more often than others"
 Verdicts = dict[str, tuple[int, Verdict | None]]  # by task id: the trajectory, and its final verdict
 
 
@@ -65,6 +67,8 @@ def result(audit: Audit) -> Result | None:
     if sample is None or sample.frozen_at is None:
         return None
     found = compare_verdicts(_verdicts(audit.submission), _verdicts(sample))
+    if audit.tolerance is not None:
+        found = replace(found, wrong=Measure.missing(DRAWN_APART, found.n))
     if note := describe_figures(audit.submission):
         return replace(found, all_submitted_rate=Measure.missing(note, found.of))
     return found
@@ -72,7 +76,7 @@ def result(audit: Audit) -> Result | None:
 
 def count_labellers(audit: Audit) -> int | None:
     """Return how many people labelled each trajectory of the sample; None if the numbers differ or are 0."""
-    rows = Trajectory.objects.filter(submission__sample_of=audit.submission_id)
+    rows = find_to_label(Trajectory.objects.filter(submission__sample_of=audit.submission_id))
     people = Count("assignments__annotator", filter=Q(assignments__labels__isnull=False), distinct=True)
     counts = set(rows.annotate(people=people).order_by().values_list("people", flat=True))
     return counts.pop() if len(counts) == 1 and 0 not in counts else None
@@ -124,7 +128,7 @@ def _success(verdicts: Sequence[Verdict]) -> Measure:
 
 
 def _verdicts(submission: Submission) -> Verdicts:
-    rows = with_state(submission.trajectories.select_related("task")).order_by("position")
+    rows = find_to_label(with_state(submission.trajectories.select_related("task"))).order_by("position")
     return {row.task.external_id: (row.pk, final_verdict(row)) for row in rows}
 
 

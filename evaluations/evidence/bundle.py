@@ -38,7 +38,7 @@ from evaluations.verifier.documents import (
     Bundle,
     Document,
 )
-from evaluations.verifier.rules import ANYTIME, SUCCESS
+from evaluations.verifier.rules import ANYTIME, AUDIT, SUCCESS
 
 AT_ONCE = 1 << 20  # bytes of an image or attachment in memory
 STREAMED = "trajectories.jsonl"
@@ -191,7 +191,7 @@ def estimated(bundle: Bundle) -> Document | None:
         for item in sorted(bundle.sample_items or (), key=lambda item: (item["position"] is None, item["position"]))
     ]
     found = estimates.estimate(population, estimates.Estimand(bundle.sample_plan["estimand"]))
-    if bundle.sample_plan["rule"].get("rule") == ANYTIME:
+    if bundle.sample_plan["rule"].get("rule") in (ANYTIME, AUDIT):
         found = estimates.estimate_sequence(population, found)
     drawn = [item["task_id"] for item in bundle.in_sample()]
     if why := explain_waiting(sum(task_id not in final for task_id in drawn), len(drawn)):

@@ -55,7 +55,7 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What is known after the last look. ``after``: number of runs at the look that decided; None before.
+    """What is known at the last look. ``after``: number of runs at the look that showed the decision; None before.
 
     ``difference`` is the claimed rate minus the audited one, None until both strata have a run; ``low`` and ``high``
     are the ends of its interval, each beyond the true difference at any look with a probability of at most 5%.
@@ -120,23 +120,24 @@ class Acceptance:
         return Decision.QUERY if last else Decision.CONTINUE
 
     def follow(self, labels: Sequence[tuple[bool, bool]], size: int, every: int = 1) -> Outcome:
-        """Return the outcome of looks at the first ``every``, 2 ``every``, ... of ``size`` labels, and at the last.
+        """Return what is shown after every ``every`` labels, and after the last of ``size``.
 
-        ``labels`` (n,) are the claimed and the audited success of each run, in the order of the draw. The first
-        decision stands, whatever follows.
+        ``labels`` (n,) are the claimed and the audited success of each run, in the order of the draw. The rule is asked
+        after each label, and its first decision stands, whatever follows.
         """
-        audited = seen = Audited()
-        decision, after, low, high = Decision.CONTINUE, None, -1.0, 1.0
+        shown = Outcome(Audited(), Decision.CONTINUE, None, None, -1.0, 1.0)
+        audited, decision, low, high = shown.audited, shown.decision, shown.low, shown.high
         for number, label in enumerate(labels, start=1):
-            seen = seen.add(*label)
-            if number % every and number < size:
-                continue
-            audited, (lower, upper) = seen, self.find_interval(seen)
-            low, high = max(low, lower), min(high, upper)
+            audited, before, is_look = audited.add(*label), decision, number % every == 0 or number == size
             if decision is Decision.CONTINUE:
-                decision = self.decide(seen, last=number == size)
-                after = None if decision is Decision.CONTINUE else number
-        return Outcome(audited, decision, after, self.estimate(audited), low, high)
+                decision = self.decide(audited, last=number == size)
+            if is_look or decision is not before:
+                lower, upper = self.find_interval(audited)
+                low, high = max(low, lower), min(high, upper)
+            if is_look:
+                after = shown.after or (None if decision is Decision.CONTINUE else number)
+                shown = Outcome(audited, decision, after, self.estimate(audited), low, high)
+        return shown
 
     def estimate(self, audited: Audited) -> float | None:
         """Return the estimated difference of the rates, (S refuted / successes - F missed / others) / N."""

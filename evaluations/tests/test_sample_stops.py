@@ -179,6 +179,7 @@ def test_progress_has_no_rate(made: Made) -> None:
         "wanted": 0.31,
         "may_stop": False,
         "stopped": None,
+        "decided": False,
     }
     assert progress.sentence == "After 3 of at most 8 labelled trajectories: half width 35.0 points, goal 31."
 

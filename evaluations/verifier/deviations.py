@@ -10,7 +10,7 @@ from evaluations.verifier.findings import ITEM, Finding, Violation, Violations, 
 from evaluations.verifier.numbers import confidence_sequence
 from evaluations.verifier.replay import FOLLOWED_SETTINGS, History
 from evaluations.verifier.rules import DATED, FINAL_STATES, NOT_EXECUTABLE, USUAL_RATE, strip_date
-from evaluations.verifier.sampling import PLAN, read_labels, wanted_width
+from evaluations.verifier.sampling import PLAN, is_of_audit, read_labels, wanted_width
 from evaluations.verifier.values import event_place, get_integer, get_text, quote, seconds_between, show
 
 # Characters that are listed of one kind, so that claims.json accepts the text of all kinds. That is a few thousand
@@ -117,6 +117,8 @@ def _of_the_review(bundle: Bundle, history: History) -> Iterator[Kind]:
     yield ("earlier sample of this agent", "earlier samples of this agent", earlier)
     wider = "stopped at a wider interval than its rule"
     yield (f"sample {wider}", f"samples {wider}", _wide_stops(bundle))
+    by_audit = "stopped by the rule of an audit, which only the audited bundle confirms"
+    yield (f"sample {by_audit}", f"samples {by_audit}", _audit_stops(bundle))
     left = [person["pseudonym"] for person in bundle.people if person["deactivated_at"] is not None]
     yield ("person who left", "people who left", [(show(name), name) for name in left])
     by_others = "set by another person than its owner"
@@ -138,6 +140,12 @@ def _wide_stops(bundle: Bundle) -> Violations:
         return
     ends = confidence_sequence(read_labels(bundle), len(bundle.sample_items or ()))
     if not any(high - low <= 2 * wanted + ROUNDING for low, high in ends):
+        yield f"after {plan['stopped']['labelled']:,} labelled trajectories", PLAN
+
+
+def _audit_stops(bundle: Bundle) -> Violations:
+    plan: Document = bundle.sample_plan or {}
+    if "stopped" in plan and is_of_audit(plan):
         yield f"after {plan['stopped']['labelled']:,} labelled trajectories", PLAN
 
 

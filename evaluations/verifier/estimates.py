@@ -24,7 +24,7 @@ from evaluations.verifier.numbers import (
     sum_distribution,
     wilson_interval,
 )
-from evaluations.verifier.rules import ANYTIME, SUCCESS
+from evaluations.verifier.rules import ANYTIME, AUDIT, SUCCESS
 from evaluations.verifier.sampling import read_labels
 
 PEOPLE_ALONE, STRATIFIED = "people alone", "stratified"
@@ -55,7 +55,7 @@ def estimate_findings(bundle: Bundle) -> list[Finding]:
 
 def recompute_planned(bundle: Bundle, plan: Document) -> Document:
     cases, waiting = collect(bundle), explain_waiting(bundle)
-    sequence = read_labels(bundle) if plan["rule"].get("rule") == ANYTIME else None
+    sequence = read_labels(bundle) if plan["rule"].get("rule") in (ANYTIME, AUDIT) else None
     return recompute_estimate(cases, str(plan["estimand"]), waiting, sequence)
 
 

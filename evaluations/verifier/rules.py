@@ -126,7 +126,7 @@ IN_REVIEW, REOPENED, ADJUDICATED, DISPUTE = "in review", "reopened", "adjudicate
 FLAGGED, SPOT_CHECK, UNANIMOUS, AGREED = "flagged", "spot check", "unanimous", "agreed"
 NOT_DRAWN = "not drawn"  # it is not in the sample of the plan
 LEAST_OF_STRATUM = 2  # labels that a plan draws of a stratum, unless it has fewer trajectories
-FIXED, ANYTIME = "fixed", "anytime"  # stopping rules of a plan
+FIXED, ANYTIME, AUDIT = "fixed", "anytime", "audit"  # stopping rules of a plan
 RUNS, AGENT = ESTIMANDS = ("runs", "agent")
 FINAL_STATES = (ADJUDICATED, UNANIMOUS)
 TO_ADJUDICATE = (DISPUTE, FLAGGED, SPOT_CHECK, REOPENED)

@@ -15,6 +15,7 @@ from evaluations.verifier.findings import Finding, Violations, conclude, plural
 from evaluations.verifier.replay import PLANNED, STOPPED, History, Moment, replay_events
 from evaluations.verifier.rules import (
     ANYTIME,
+    AUDIT,
     CLOCKS_APART,
     ESTIMANDS,
     FIXED,
@@ -103,10 +104,10 @@ def _terms(bundle: Bundle) -> Violations:
     terms = {name: plan[name] for name in TERMS} | {"items": items}
     if plan["seed"] != derive_seed(plan["secret"], terms):
         yield "The seed of the plan does not follow from its secret and its terms.", PLAN
-    width = wanted_width(plan)
-    if plan["rule"] != {"rule": FIXED} and width is None:
+    may_stop = wanted_width(plan) is not None or is_of_audit(plan)
+    if plan["rule"] != {"rule": FIXED} and not may_stop:
         yield "The stopping rule of the plan is not known here. Check with the verify.py of its version.", PLAN
-    if width is not None and (len(plan["labels"]) != 1 or plan["estimand"] != RUNS):
+    if may_stop and (len(plan["labels"]) != 1 or plan["estimand"] != RUNS):
         yield "Early stopping needs one stratum and the rate of these runs.", PLAN
     if plan["estimand"] not in ESTIMANDS:
         yield f"The plan estimates {show(plan['estimand'])}, which is not known here.", PLAN
@@ -120,6 +121,13 @@ def wanted_width(plan: Document) -> float | None:
     width = rule.get("half_width")
     known = rule == {"rule": ANYTIME, "half_width": width} and type(width) in (int, float) and 0 < width < 1 / 2
     return float(width) if known else None
+
+
+def is_of_audit(plan: Document) -> bool:
+    """Return whether labelling may stop when the rule of an audit has decided, which needs the audited bundle, too."""
+    tolerance = plan["rule"].get("tolerance")
+    known = plan["rule"] == {"rule": AUDIT, "tolerance": tolerance}
+    return known and type(tolerance) in (int, float) and 0 < tolerance < 1
 
 
 def read_labels(bundle: Bundle) -> list[int]:
@@ -220,7 +228,7 @@ def _stop(bundle: Bundle, history: History) -> Violations:
     stop, stops = plan.get("stopped"), history.of(STOPPED)
     if len(stops) != (stop is not None):
         yield f"The chain of events stops labelling {plural(len(stops), 'time')}, unlike the plan.", PLAN
-    if wanted_width(plan) is None and (stops or stop):
+    if wanted_width(plan) is None and not is_of_audit(plan) and (stops or stop):
         yield "Labelling stopped, which the rule of the plan does not allow.", PLAN
     place_of = {item["task_id"]: item["position"] for item in bundle.sample_items or ()}
     held: set[tuple[str | None, int | None]] = set()

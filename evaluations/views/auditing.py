@@ -17,7 +17,7 @@ from annotation import access, progress
 from annotation.ingest import ImportStopped
 from annotation.models.plans import find_to_label
 from annotation.views.answers import Request, act, filter_archived, page, paginate
-from evaluations import jobs, report_tables
+from evaluations import audit_rules, jobs, report_tables
 from evaluations.access import audit_for, audits_for, bundle_upload_for, bundle_uploads_for
 from evaluations.attestation import attest_audit
 from evaluations.auditing import actions, uploads
@@ -119,7 +119,10 @@ def draw_sample(request: Request, pk: int) -> HttpResponse:
     form = SampleForm(request.POST)
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, sample_form=form)
-    made = actions.draw(found, request.user, form.cleaned_data["size"], form.cleaned_data["seed"])
+    given = dict(form.cleaned_data)
+    seed = given.pop("seed")
+    size, tolerance = audit_rules.read_terms(**given)
+    made = actions.draw(found, request.user, size, seed, tolerance)
     messages.success(request, "Sample drawn. Add the people who label it again.")
     return redirect("people", made.pk)
 
@@ -131,7 +134,8 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
     made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
-    messages.success(request, f"Submission {made}.")
+    against = ", against the rule fixed before" if made.against_rule else ""
+    messages.success(request, f"Submission {made}{against}.")
     return redirect("audit", pk)
 
 
@@ -182,7 +186,7 @@ def _audit(request: Request, found: Audit, status: int = 200, **forms: Any) -> H
         "imported": next((row["says"] for row in findings if row["name"] == OPENED and row["result"] == "pass"), ""),
         "maintains_sample": sample is not None and access.role_in(request.user, sample) is access.Role.MAINTAINER,
         "progress": progress.count_done([sample.pk])[sample.pk] if sample else None,
-        "needed": sample.trajectories.count() * sample.required_labels if sample else 0,
+        "needed": find_to_label(sample.trajectories.all()).count() * sample.required_labels if sample else 0,
         "auditors": found.submission.memberships.filter(role=access.Role.AUDITOR).select_related("person"),
         "may_change": access.may_create_submissions(request.user),
         "sample_form": SampleForm(),
@@ -204,6 +208,7 @@ def _build_context(found: Audit) -> dict[str, Any]:
         "trajectories": (total := find_to_label(found.submission.trajectories.all()).count()),
         "checks": describe_checks(total),
         "sample": found.sample,
+        "rule": audit_rules.find_progress(found),
         "decisions": [(each, names.get(each.decided_by_id, RUNS_IT)) for each in decisions],
         "check": checks[0],
         "earlier": checks[1:],

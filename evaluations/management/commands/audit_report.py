@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from annotation.formats.printable import counted
 from annotation.models.events import instant
-from evaluations import report_tables
+from evaluations import audit_rules, report_tables
 from evaluations.auditing.importing import OPENED
 from evaluations.auditing.results import BundleCheck, find_freeze, find_related_bundles, list_checks, result
 from evaluations.auditing.summary import checks_of_bundle, summarise
@@ -46,13 +46,16 @@ class Command(BaseCommand):
             self.stdout.write(_earlier(check))
         self._sample(audit)
         for decision in audit.decisions.all():
-            self.stdout.write(f"{decision} {instant(decision.decided_at)}: {visible(decision.reason)}")
+            against = f", against the rule ({decision.rule_said})" if decision.against_rule else ""
+            self.stdout.write(f"{decision}{against} {instant(decision.decided_at)}: {visible(decision.reason)}")
 
     def _sample(self, audit: Audit) -> None:
         found, more = result(audit), find_related_bundles(audit)
         if audit.seed:
             drawn = counted(audit.size or 0, "trajectory", "trajectories")
             self.stdout.write(f"{drawn} drawn with the seed {visible(seed_told(audit))}.")
+        if (rule := audit_rules.find_progress(audit)) is not None:
+            self.stdout.write(f"{rule.sentence} {rule.known} {rule.errors}")
         if more.others:
             bundles = ", ".join(each.manifest for each in more.others)
             self.stdout.write(f"Other bundles of this submission opened here: {bundles}. All samples: {more.drawn}.")
@@ -92,7 +95,7 @@ def _findings(rows: Iterable[Mapping[str, Any]]) -> list[Finding]:
 
 
 def _as_json(audit: Audit) -> dict[str, Any]:
-    found, sample = result(audit), audit.sample
+    found, sample, rule = result(audit), audit.sample, audit_rules.find_progress(audit)
     return {
         "audit": audit.pk,
         "submission": audit.submission_id,
@@ -105,14 +108,20 @@ def _as_json(audit: Audit) -> dict[str, Any]:
         "checks": [each.as_json() for each in list_checks(audit)],
         "sample": sample and _describe_draw(audit, sample.pk),
         **find_related_bundles(audit).as_json(),
+        "rule": rule and rule.as_json(),
         "result": to_json(found),
         "decisions": [
-            {"outcome": each.outcome, "reason": each.reason, "decided_at": instant(each.decided_at)}
+            {
+                "outcome": each.outcome,
+                "reason": each.reason,
+                "rule_said": each.rule_said,
+                "decided_at": instant(each.decided_at),
+            }
             for each in audit.decisions.all()
         ],
     }
 
 
 def _describe_draw(audit: Audit, sample: int) -> dict[str, Any]:
-    names = ("size", "seed", "nonce", "seed_chosen")
+    names = ("size", "tolerance", "seed", "nonce", "seed_chosen")
     return {"submission": sample, **{name: getattr(audit, name) for name in names}}

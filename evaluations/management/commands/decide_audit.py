@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from annotation.management.reports import find_person
 from annotation.workflow import Incomplete
+from evaluations import audit_rules
 from evaluations.auditing import actions
 from evaluations.management.reports import find_audit
 from evaluations.models import AuditDecision
@@ -31,4 +32,7 @@ class Command(BaseCommand):
             raise CommandError(str(incomplete), returncode=2) from incomplete
         except PermissionDenied as error:
             raise CommandError(f"{person} cannot read audit {audit.pk}: {error}") from error
-        self.stdout.write(f"audit {audit.pk}: {made}.")
+        if (rule := audit_rules.find_progress(audit)) is not None:
+            self.stdout.write(f"{rule.sentence} {rule.known} {rule.errors}")
+        against = f", against the rule fixed before: {made.rule_said}" if made.against_rule else ""
+        self.stdout.write(f"audit {audit.pk}: {made}{against}.")
