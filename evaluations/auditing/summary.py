@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Any
@@ -40,6 +40,8 @@ PART_OF = (
 
 # How far heads from outside fix the chain, as `anchors` and `kept_heads` state it when they pass.
 _FIXED = re.compile(r"events 0 to (\d+) are (?:as they were|unchanged since) then\.\Z")
+_KINDS = re.compile(r"[A-Z][^.:]*: [\d,]+\.")  # of work that `times` notes
+_UNMEASURED = re.compile("was not measured|without a record")
 
 
 class State(IntEnum):
@@ -72,7 +74,10 @@ class Summary:
 
     @property
     def sentence(self) -> str:
-        said = "; ".join(part.words for part in self.parts)
+        """Return all four words; "unchanged and rule-abiding" if both hold."""
+        changed, rules, *others = (part.words for part in self.parts)
+        joint = " and " if self.parts[0].state is self.parts[1].state is State.GOOD else "; "
+        said = "; ".join([f"{changed}{joint}{rules}", *others])
         return f"{said[0].upper()}{said[1:]}."
 
     @property
@@ -92,27 +97,27 @@ def _changed(findings: Rows) -> Part:
     signed = _results(findings, "signature") in ({"pass"}, {"note"})
     if wrong := _failed(findings, CHANGED):
         files = any(row["name"] == "manifest" for row in wrong)
-        words = "changed after it was signed" if files and signed else "changed, or contradicting itself"
+        words = "changed after signing" if files and signed else "changed or contradictory"
         return Part(CHANGED, State.BAD, words, _list_failed(wrong))
     if not signed:
         detail = "Without a signature that holds, anybody could have changed it."
         return Part(CHANGED, State.BAD, "not shown to be unchanged", detail)
     if left := _unchecked(findings, CHANGED_NEEDED):
         return Part(CHANGED, State.DOUBTFUL, "not fully checked for changes", left)
-    return Part(CHANGED, State.GOOD, "unchanged since it was signed", _says(findings, "manifest", "complete_record"))
+    return Part(CHANGED, State.GOOD, "unchanged", _says(findings, "manifest", "complete_record"))
 
 
 def _rules(findings: Rows, changed: State) -> Part:
     if wrong := _failed(findings, RULES):
-        return Part(RULES, State.BAD, "rules of the protocol were broken", _list_failed(wrong))
+        return Part(RULES, State.BAD, "rules broken", _list_failed(wrong))
     if left := _unchecked(findings, RULES_NEEDED):
-        return Part(RULES, State.DOUBTFUL, "not fully checked against the rules", left)
+        return Part(RULES, State.DOUBTFUL, "rules not fully checked", left)
     detail = _says(findings, "annotators", "disputes")
     if noted := [row for row in findings if row["name"] == "exceptions" and row["result"] == "note"]:
         detail += " " + noted[0]["says"].partition("\n")[0]
     if changed is not State.GOOD:
-        return Part(RULES, State.DOUBTFUL, "by its own records the rules were followed", detail)
-    return Part(RULES, State.GOOD, "the rules were followed", detail)
+        return Part(RULES, State.DOUBTFUL, "rule-abiding by its own records", detail)
+    return Part(RULES, State.GOOD, "rule-abiding", detail)
 
 
 def _signer(findings: Rows) -> Part:
@@ -121,39 +126,48 @@ def _signer(findings: Rows) -> Part:
         words = "failed against the submitter's list of revocations"
         return Part(SIGNER, State.BAD, words, _says(findings, "revocations"))
     if results == {"pass"}:
-        return Part(SIGNER, State.GOOD, "signed by a known key", detail)
+        return Part(SIGNER, State.GOOD, "signer known", detail)
     if results == {"note"}:
         return Part(SIGNER, State.DOUBTFUL, "signer not confirmed", detail)
-    return Part(SIGNER, State.BAD, "no valid signature of the submitter", detail or "The signature was not checked.")
+    return Part(SIGNER, State.BAD, "no valid signature", detail or "The signature was not checked.")
 
 
 def _time(findings: Rows, frozen_at: datetime | None, frozen_event: int | None) -> Part:
     if wrong := _failed(findings, TIME):
-        return Part(TIME, State.BAD, "its times contradict what is known from outside", _list_failed(wrong))
-    when = f"frozen {frozen_at:%Y-%m-%d %H:%M} UTC" if frozen_at else "not frozen"
+        return Part(TIME, State.BAD, "time contradicted from outside", _list_failed(wrong))
+    when = f"Frozen {frozen_at:%Y-%m-%d %H:%M} UTC" if frozen_at else "Not frozen"
     of_outside = [row for row in findings if row["name"] in ("anchors", "kept_heads", "chain_id")]
     told = [(_FIXED.search(row["says"]), row) for row in of_outside if row["result"] == "pass"]
     fixed = [(int(found[1]), row) for found, row in told if found]
-    detail = " ".join(row["says"].partition("\n")[0] for row in of_outside)
+    basis = " ".join(row["says"].partition("\n")[0] for row in of_outside)
     if fixed and _results(findings, "chain") == {"pass"}:
         last, row = max(fixed, key=lambda each: each[0])
         if frozen_event is not None and last >= frozen_event:
-            state, doubt = _plausible(findings)
-            return Part(TIME, state, f"{when}, fixed by heads that are known from outside{doubt}", row["says"])
-        return Part(TIME, State.DOUBTFUL, f"{when}; known heads fix only events 0 to {last}", row["says"])
-    if any(HOW_TO_CHECK in row["says"] for row in of_outside):
-        words = f"{when} by its own clock, with time stamps whose signatures you still have to check"
-        return Part(TIME, State.DOUBTFUL, words, detail)
-    if "pass" in _results(findings, "chain_id"):
-        words = f"{when} by its own clock; only the start of its chain is known from outside"
-        return Part(TIME, State.DOUBTFUL, words, detail)
-    return Part(TIME, State.DOUBTFUL, f"{when} by its own clock, which nothing from outside confirms", detail)
+            detail = f"{when}, fixed by heads that are known from outside. {row['says']}"
+            return _plausible(findings, Part(TIME, State.GOOD, "time proved", detail))
+        basis, words = row["says"], "time proved only in part"
+        when += f"; known heads fix only events 0 to {last}."
+    elif any(HOW_TO_CHECK in row["says"] for row in of_outside):
+        words = "time stamps not checked yet"
+        when += " by its own clock, with time stamps whose signatures you still have to check."
+    elif "pass" in _results(findings, "chain_id"):
+        words = "time not proved"
+        when += " by its own clock; only the start of its chain is known from outside."
+    else:
+        words = "time not proved"
+        when += " by its own clock, which nothing from outside confirms."
+    return _plausible(findings, Part(TIME, State.DOUBTFUL, words, f"{when} {basis}".strip()))
 
 
-def _plausible(findings: Rows) -> tuple[State, str]:
+def _plausible(findings: Rows, part: Part) -> Part:
+    """Return the part with what the check `times` notes: work faster than reading, or work that was not measured."""
     if _results(findings, "times") == {"pass"}:
-        return State.GOOD, ""
-    return State.DOUBTFUL, ", but some working times need a check"
+        return part
+    says = _says(findings, "times")
+    if odd := [kind[0] for kind in _KINDS.finditer(says) if not _UNMEASURED.search(kind[0])]:
+        return replace(part, state=State.DOUBTFUL, words="timing implausible", detail=" ".join([*odd, part.detail]))
+    words = f"{part.words}, working times unknown" if part.state is State.GOOD else part.words
+    return replace(part, state=State.DOUBTFUL, words=words, detail=f"{part.detail} {says}".strip())
 
 
 def _results(findings: Rows, name: str) -> set[str]:

@@ -42,7 +42,7 @@ from evaluations.verifier.findings import TITLES, noted
 
 FROZEN = datetime(2026, 1, 5, 9, 46, tzinfo=UTC)
 OURS = KEY.public_key().public_bytes_raw().hex()
-OWN_CLOCK = "frozen 2026-01-05 09:46 UTC by its own clock, which nothing from outside confirms"
+OWN_CLOCK = "Frozen 2026-01-05 09:46 UTC by its own clock, which nothing from outside confirms."
 GOOD, DOUBTFUL, BAD = State
 
 
@@ -82,9 +82,8 @@ Checked = Callable[..., list[dict[str, Any]]]
 def test_honest_bundle_without_proof_from_outside(honest: bytes, checked: Checked) -> None:
     summary = summarise(checked(honest), FROZEN, freeze(honest))
 
-    assert summary.sentence == (
-        f"Unchanged since it was signed; the rules were followed; signed by a known key; {OWN_CLOCK}."
-    )
+    assert summary.sentence == "Unchanged and rule-abiding; signer known; time not proved."
+    assert summary.parts[3].detail.startswith(OWN_CLOCK)
     assert states(summary) == [GOOD, GOOD, GOOD, DOUBTFUL]
     assert [part.question for part in summary.parts] == list(QUESTIONS.values())
     assert "All 57 files have the size" in summary.parts[0].detail
@@ -95,7 +94,7 @@ def test_file_changed_after_signing(honest: bytes, checked: Checked) -> None:
     forged.label("task_b")["facts"]["reasoning"] = "I was told so."
     summary = summarise(checked(forged.unsealed()), FROZEN, freeze(honest))
 
-    assert summary.sentence.startswith("Changed after it was signed; ")
+    assert summary.sentence.startswith("Changed after signing; ")
     assert summary.parts[0].state is BAD
     assert "Every file is the one that the manifest lists" in summary.parts[0].detail
     assert summary.state is BAD
@@ -118,8 +117,7 @@ def test_records_changed_by_the_submitter_who_signed_again(honest: bytes, checke
     summary = summarise(checked(forged.covered()), FROZEN, freeze(honest))
 
     assert summary.sentence == (
-        "Changed, or contradicting itself; by its own records the rules were followed; signed by a known key; "
-        f"{OWN_CLOCK}."
+        "Changed or contradictory; rule-abiding by its own records; signer known; time not proved."
     )
     assert states(summary) == [BAD, DOUBTFUL, GOOD, DOUBTFUL]
 
@@ -130,7 +128,7 @@ def test_unsigned_bundle(honest: bytes, checked: Checked) -> None:
     summary = summarise(checked(forged.unsealed()), FROZEN, freeze(honest))
 
     assert summary.sentence.startswith(
-        "Not shown to be unchanged; by its own records the rules were followed; no valid signature of the submitter; "
+        "Not shown to be unchanged; rule-abiding by its own records; no valid signature; "
     )
     assert states(summary)[:3] == [BAD, DOUBTFUL, BAD]
     assert "SIGNATURE.json is missing" in summary.parts[2].detail
@@ -155,7 +153,7 @@ def test_rules_that_were_broken(honest: bytes, checked: Checked) -> None:
     forged.drop_adjudications("task_b")
     summary = summarise(checked(forged.covered()), FROZEN, freeze(honest))
 
-    assert "; rules of the protocol were broken; " in summary.sentence
+    assert "; rules broken; " in summary.sentence
     assert summary.parts[1].state is BAD
     assert "Every trajectory whose labels differ was adjudicated" in summary.parts[1].detail
 
@@ -166,7 +164,7 @@ def test_shape_that_stops_the_checks_leaves_the_rules_unchecked(honest: bytes, c
     summary = summarise(checked(forged.sealed_as_it_is()), FROZEN, None)
 
     assert summary.parts[0].state is BAD
-    assert (summary.parts[1].state, summary.parts[1].words) == (DOUBTFUL, "not fully checked against the rules")
+    assert (summary.parts[1].state, summary.parts[1].words) == (DOUBTFUL, "rules not fully checked")
     assert "annotators" in summary.parts[1].detail
 
 
@@ -188,13 +186,11 @@ def test_heads_from_outside_fix_the_time_only_up_to_their_event(honest: bytes, c
     late = summarise(checked(honest, anchors=[line(of_all, last)]), FROZEN, last).parts[3]
     noted_down = summarise(checked(honest, heads=[of_all[last]["hash"]]), FROZEN, last).parts[3]
 
-    assert (early.state, early.words) == (
-        DOUBTFUL,
-        "frozen 2026-01-05 09:46 UTC; known heads fix only events 0 to 3",
-    )
+    assert (early.state, early.words) == (DOUBTFUL, "time proved only in part")
+    assert early.detail.startswith("Frozen 2026-01-05 09:46 UTC; known heads fix only events 0 to 3.")
     for part in (late, noted_down):
-        words = "frozen 2026-01-05 09:46 UTC, fixed by heads that are known from outside"
-        assert (part.state, part.words) == (GOOD, words)
+        assert (part.state, part.words) == (GOOD, "time proved")
+        assert part.detail.startswith("Frozen 2026-01-05 09:46 UTC, fixed by heads that are known from outside. ")
 
 
 def test_heads_from_outside_are_no_proof_for_a_broken_chain(honest: bytes, checked: Checked) -> None:
@@ -208,14 +204,14 @@ def test_heads_from_outside_are_no_proof_for_a_broken_chain(honest: bytes, check
 def test_head_that_is_missing_from_the_chain_contradicts_the_times(honest: bytes, checked: Checked) -> None:
     part = summarise(checked(honest, heads=["a" * 64]), FROZEN, freeze(honest)).parts[3]
 
-    assert (part.state, part.words) == (BAD, "its times contradict what is known from outside")
+    assert (part.state, part.words) == (BAD, "time contradicted from outside")
 
 
 def test_known_start_of_the_chain_proves_no_time(honest: bytes, checked: Checked) -> None:
     part = summarise(checked(honest, chain=events(honest)[0]["hash"]), FROZEN, freeze(honest)).parts[3]
 
-    assert part.words.endswith("only the start of its chain is known from outside")
-    assert part.state is DOUBTFUL
+    assert (part.state, part.words) == (DOUBTFUL, "time not proved")
+    assert "only the start of its chain is known from outside." in part.detail
 
 
 def test_time_stamp_is_no_proof_until_its_signature_is_checked(honest: bytes) -> None:
@@ -225,21 +221,33 @@ def test_time_stamp_is_no_proof_until_its_signature_is_checked(honest: bytes) ->
     rows = [each.as_json() for each in anchor_findings(bundle, None)]
     part = summarise(rows, FROZEN, freeze(honest)).parts[3]
 
-    assert part.words.endswith("with time stamps whose signatures you still have to check")
-    assert part.state is DOUBTFUL
+    assert (part.state, part.words) == (DOUBTFUL, "time stamps not checked yet")
+    assert "with time stamps whose signatures you still have to check." in part.detail
 
 
-def test_times_that_reading_does_not_explain_are_part_of_the_answer(honest: bytes, checked: Checked) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_work_that_reading_does_not_explain_makes_the_timing_implausible(
+    honest: bytes, checked: Checked, known: bool
+) -> None:
     last = freeze(honest)
-    rows = checked(honest, heads=[events(honest)[last]["hash"]])
-    odd = [noted("times", "Too fast: 1.").as_json() if row["name"] == "times" else row for row in rows]
-    part = summarise(odd, FROZEN, last).parts[3]
+    rows = checked(honest, heads=[events(honest)[last]["hash"]] if known else [])
+    unmeasured = "No time was measured for 3 labels. Labels whose time was not measured: 3."
+    fast = f"{unmeasured} Decisions in less than a second a step: 1,203."
+    told = [
+        summarise([noted("times", says).as_json() if row["name"] == "times" else row for row in rows], FROZEN, last)
+        for says in (unmeasured, fast)
+    ]
 
-    assert (part.state, part.words.endswith(", but some working times need a check")) == (DOUBTFUL, True)
+    words = "time proved, working times unknown" if known else "time not proved"
+    assert (told[0].parts[3].state, told[0].parts[3].words) == (DOUBTFUL, words)
+    assert told[1].sentence == "Unchanged and rule-abiding; signer known; timing implausible."
+    assert "Decisions in less than a second a step: 1,203." in told[1].parts[3].detail
 
 
 def test_submission_that_was_not_frozen_has_no_time() -> None:
-    assert "; not frozen by its own clock" in summarise([], None, None).sentence
+    part = summarise([], None, None).parts[3]
+    assert part.words == "time not proved"
+    assert part.detail.startswith("Not frozen by its own clock")
 
 
 # --- weights and counts ----------------------------------------------------------------------------------------------
@@ -247,7 +255,7 @@ def test_submission_that_was_not_frozen_has_no_time() -> None:
 
 def test_sentence_never_calls_a_bundle_valid(honest: bytes, checked: Checked) -> None:
     for rows in (checked(honest), checked(honest, keys=None), []):
-        words = summarise(rows, FROZEN, 1).sentence.replace("no valid signature of the submitter", "")
+        words = summarise(rows, FROZEN, 1).sentence.replace("no valid signature", "")
         assert not re.search(r"valid|verified|correct", words)
 
 
