@@ -36,15 +36,18 @@ class TaskPair:
     second: Case
 
     def group(self, rule: Label2) -> Group:
-        finals = self.first.final, self.second.final
-        if None in finals:
-            return Group.UNDECIDED
-        if rule is Label2.EXCLUDED and Verdict.NOT_EXECUTABLE in finals:
-            return Group.NOT_EXECUTABLE
-        first, second = (final is Verdict.SUCCESS for final in finals)
-        if first is second:
-            return Group.BOTH if first else Group.NEITHER
-        return Group.FIRST if first else Group.SECOND
+        return group_of(self.first.final, self.second.final, rule)
+
+
+def group_of(first: int | None, second: int | None, rule: Label2) -> Group:
+    """Return the outcome of two verdicts; None is undecided."""
+    if first is None or second is None:
+        return Group.UNDECIDED
+    if rule is Label2.EXCLUDED and Verdict.NOT_EXECUTABLE in (first, second):
+        return Group.NOT_EXECUTABLE
+    if (first == Verdict.SUCCESS) is (second == Verdict.SUCCESS):
+        return Group.BOTH if first == Verdict.SUCCESS else Group.NEITHER
+    return Group.FIRST if first == Verdict.SUCCESS else Group.SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,12 @@ def match_tasks(first: Iterable[Case], second: Iterable[Case]) -> SharedTasks:
 
 def count_groups(pairs: Iterable[TaskPair], rule: Label2) -> PairedCounts:
     """Count the groups under a rule for label 2, with McNemar's test as places on the leaderboard use it."""
-    counted = Counter(pair.group(rule) for pair in pairs)
+    return count(pair.group(rule) for pair in pairs)
+
+
+def count(found: Iterable[Group]) -> PairedCounts:
+    """Count the groups of the tasks of two agents."""
+    counted = Counter(found)
     groups = {group: counted[group] for group in Group}
     both, first, second, neither = (groups[group] for group in COMPARED)
     difference = paired_difference(both, first, second, neither)

@@ -6,6 +6,8 @@ there, because a leaderboard shows it without its notes.
 
 from __future__ import annotations
 
+from datetime import date
+
 import yaml
 
 from annotation.formats.printable import counted
@@ -23,10 +25,15 @@ def document(submission: Submission, options: Options) -> bytes:
         f"Success rate of {submission} over {counted(rate.n, 'trajectory', 'trajectories')}, judged by people: "
         f"{submission.required_labels} independent labels each, and adjudication. Not executable is not a success."
     )
+    return write_result(rate.value, submission.frozen_at.date(), notes, options)
+
+
+def write_result(rate: float | None, day: date, notes: str, options: Options) -> bytes:
+    """Return the YAML of a rate, a fraction of all tasks."""
     result = {
         "dataset": {"id": options.dataset, "task_id": options.task_id},
-        "value": rate.value,
-        "date": submission.frozen_at.date().isoformat(),
+        "value": rate,
+        "date": day.isoformat(),
         **({"source": {"url": options.url}} if options.url else {}),
         "notes": notes,
     }

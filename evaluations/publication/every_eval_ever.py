@@ -24,11 +24,13 @@ from evaluations.publication.content import (
     measure_success,
 )
 from evaluations.publication.options import SCHEMA_VERSIONS, Options
+from evaluations.statistics import Measure
 from evaluations.verifier.documents import Document
 
 NEWEST = SCHEMA_VERSIONS[0]
 METRIC = "success_rate"
 UNKNOWN = "unknown"
+MODEL_UNKNOWN = {"deployment_type": UNKNOWN, "model_availability": UNKNOWN}
 DESCRIPTION = (
     "Share of trajectories that people judged as a success. Annotators label each trajectory independently; an "
     "adjudicator decides disputes and spot checks. A task that is not executable counts as not a success."
@@ -48,6 +50,42 @@ def entries(submission: Submission, missing: Iterable[Problem], options: Options
     yield Entry(record.samples, record.lines(), compressed=True)
 
 
+def describe_evaluation(evaluation: str, time: str, options: Options) -> Document:
+    """Return the keys of an aggregate that do not depend on its results; ``time`` is in seconds since 1970."""
+    return {
+        "schema_version": options.schema_version,
+        "evaluation_id": evaluation,
+        "evaluation_timestamp": time,
+        "retrieved_timestamp": time,
+        "source_metadata": {
+            "source_name": "WebVerdict",
+            "source_type": "evaluation_run",
+            "source_organization_name": options.organization,
+            "evaluator_relationship": options.relationship,
+        },
+        "eval_library": {"name": "webverdict", "version": product_version()},
+    }
+
+
+def describe_metric(description: str, *, newest: bool = True) -> Document:
+    """Return ``metric_config`` of the success rate; ``newest`` adds the keys of schema 0.3.0."""
+    metric = {"evaluation_description": description, "lower_is_better": False, "score_type": "continuous"}
+    metric |= {"min_score": 0.0, "max_score": 1.0}
+    if newest:
+        metric |= {"metric_id": METRIC, "metric_name": "Success rate", "metric_kind": "pass_rate"}
+        metric |= {"metric_unit": "proportion"}
+    return metric
+
+
+def describe_score(rate: Measure, details: dict[str, str], method: str) -> Document:
+    """Return ``score_details``; ``method`` is that of the interval, which is left out if there is none."""
+    uncertainty: Document = {"num_samples": rate.n}
+    if rate.low is not None and rate.high is not None:
+        interval = {"lower": rate.low, "upper": rate.high, "confidence_level": 0.95, "method": method}
+        uncertainty = {"confidence_interval": interval} | uncertainty
+    return {"score": rate.value, "details": details, "uncertainty": uncertainty}
+
+
 class _Record:
     def __init__(self, submission: Submission, options: Options) -> None:
         if submission.frozen_at is None:
@@ -55,7 +93,7 @@ class _Record:
         self.submission, self.options = submission, options
         self.newest = options.schema_version == NEWEST
         self.benchmark = submission.benchmark.stated_slug
-        self.model = options.model or f"{UNKNOWN}/{_slug(submission.agent.name)}"
+        self.model = options.model or name_model(submission.agent.name)
         self.time = f"{submission.frozen_at.timestamp():.6f}"  # of the freeze, so that every export has the same bytes
         self.evaluation = f"{self.benchmark}/{self.model}/{self.time}"
         named = f"{self.evaluation}/{submission.attempt}/{submission.digest}"
@@ -69,17 +107,7 @@ class _Record:
 
     def aggregate(self, missing: list[Problem], sha256: str, rows: int) -> Document:
         return {
-            "schema_version": self.options.schema_version,
-            "evaluation_id": self.evaluation,
-            "evaluation_timestamp": self.time,
-            "retrieved_timestamp": self.time,
-            "source_metadata": {
-                "source_name": "WebVerdict",
-                "source_type": "evaluation_run",
-                "source_organization_name": self.options.organization,
-                "evaluator_relationship": self.options.relationship,
-            },
-            "eval_library": {"name": "webverdict", "version": product_version()},
+            **describe_evaluation(self.evaluation, self.time, self.options),
             "model_info": self._describe_agent(),
             "evaluation_results": [self._describe_result(missing)],
             "detailed_evaluation_results": {
@@ -92,11 +120,7 @@ class _Record:
         }
 
     def _describe_agent(self) -> Document:
-        details = {
-            "deployment_type": UNKNOWN,
-            "model_availability": UNKNOWN,
-            "attempt": str(self.submission.attempt),
-        }
+        details = MODEL_UNKNOWN | {"attempt": str(self.submission.attempt)}
         return {"name": self.submission.agent.name, "id": self.model, "additional_details": details}
 
     def _describe_result(self, missing: list[Problem]) -> Document:
@@ -111,23 +135,13 @@ class _Record:
         }
         if missing:
             details["missing"] = encode_json([problem.as_json() for problem in missing])
-        interval = {"lower": rate.low, "upper": rate.high, "confidence_level": 0.95, "method": "Wilson score"}
-        metric = {"evaluation_description": DESCRIPTION, "lower_is_better": False, "score_type": "continuous"}
-        metric |= {"min_score": 0.0, "max_score": 1.0}
-        if self.newest:
-            metric |= {"metric_id": METRIC, "metric_name": "Success rate", "metric_kind": "pass_rate"}
-            metric |= {"metric_unit": "proportion"}
         return {
             **({"evaluation_result_id": self.result} if self.newest else {}),
             "evaluation_name": self.benchmark,
             "source_data": self._describe_source(),
             "evaluation_timestamp": self.time,
-            "metric_config": metric,
-            "score_details": {
-                "score": rate.value,
-                "details": details,
-                "uncertainty": {"confidence_interval": interval, "num_samples": rate.n},
-            },
+            "metric_config": describe_metric(DESCRIPTION, newest=self.newest),
+            "score_details": describe_score(rate, details, "Wilson score"),
         }
 
     def _describe_source(self) -> Document:
@@ -186,6 +200,11 @@ def _messages(task: str, steps: list[Document], answer: str | None) -> list[Docu
     if answer is not None:
         turns.append({"role": "assistant", "content": answer})
     return [{"turn_idx": number, **turn} for number, turn in enumerate(turns)]
+
+
+def name_model(agent: str) -> str:
+    """Return the id of a model that nobody states, such as ``unknown/Agent-1``."""
+    return f"{UNKNOWN}/{_slug(agent)}"
 
 
 def _slug(name: str) -> str:
