@@ -5,21 +5,40 @@ Everything public is found here, so that no page, feed or badge decides by itsel
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from typing import Any, NamedTuple
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Greatest
 from django.http import Http404
 
 from annotation import clock
+from annotation.backups.manifest import product_version
 from annotation.models import Benchmark
 from annotation.models.events import digest, instant
-from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion, Intake
+from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion, Intake, Relationship, Takedown
 from evaluations.registry import ledger
-from evaluations.registry.ledger import PUBLIC, Kind, State
+from evaluations.registry.ledger import PUBLIC, STATE_AFTER, Kind, State
 
+_find_program_version = cache(product_version)
 SHOWN_AFTER = [str(kind) for kind, state in ledger.STATE_AFTER.items() if state in (State.ACCEPTED, State.REMOVED)]
+
+
+def list_registries() -> list[tuple[Benchmark, int]]:
+    """Return the benchmarks whose registry is public by name, each with the number of its published entries."""
+    found = Benchmark.objects.filter(intake__public=True, archived_at=None).order_by("name", "pk")
+    counted = _filter_published(Entry.objects.filter(benchmark__in=found)).order_by().values("benchmark")
+    entries = dict(counted.annotate(number=Count("pk")).values_list("benchmark", "number"))
+    return [(each, entries.get(each.pk, 0)) for each in found]
+
+
+def has_registries() -> bool:
+    return Intake.objects.filter(public=True, benchmark__archived_at=None).exists()
 
 
 def find_benchmark(slug: str) -> Benchmark:
@@ -31,12 +50,21 @@ def find_benchmark(slug: str) -> Benchmark:
     return intake.benchmark
 
 
-def find_entries(benchmark: Benchmark) -> QuerySet[Entry]:
-    """Return the published entries with ``last_step`` and ``newest``, the primary key of the newest version."""
+def _filter_published(entries: QuerySet[Entry]) -> QuerySet[Entry]:
     newest = EntryVersion.objects.filter(entry=OuterRef("pk")).order_by("-number").values("pk")[:1]
-    found = ledger.with_state(Entry.objects.filter(benchmark=benchmark)).annotate(newest=Subquery(newest))
     over = Q(embargo_until=None) | Q(embargo_until__lte=clock.now())
+    found = ledger.with_state(entries).annotate(newest=Subquery(newest))
     return found.filter(over, Q(last_step__in=SHOWN_AFTER), newest__isnull=False)
+
+
+def find_entries(benchmark: Benchmark) -> QuerySet[Entry]:
+    """Return the published entries with ``last_step``, ``newest``, the primary key of the newest version, and ``head``.
+
+    ``head`` is the hash of the last step of the chain.
+    """
+    heads = EntryEvent.objects.filter(entry=OuterRef("pk")).order_by("-sequence").values("hash")[:1]
+    published = _filter_published(Entry.objects.filter(benchmark=benchmark)).annotate(head=Subquery(heads))
+    return published.prefetch_related("takedowns")
 
 
 def find_entry(benchmark: Benchmark, key: str) -> Entry:
@@ -46,27 +74,78 @@ def find_entry(benchmark: Benchmark, key: str) -> Entry:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Listed(NamedTuple):
+    """A published entry: what its place depends on, and the ``head`` of its chain, which every step changes."""
+
+    entry: int
+    version: int
+    rate: float | None
+    last_step: str
+    head: str
+
+
+class Place(NamedTuple):
     """A row of the leaderboard. ``rank`` counts entries with a rate; entries of equal rate share one."""
 
     rank: int | None
-    entry: Entry
-    version: EntryVersion
+    entry: int
+    version: int
 
 
-def rank(entries: Iterable[Entry]) -> list[Place]:
-    """Return the accepted entries by falling rate; the rest has no rate. ``entries`` are those of `find_entries`."""
-    accepted = {each.newest: each for each in entries if ledger.state_of(each) is State.ACCEPTED}  # type: ignore[attr-defined]
-    versions = EntryVersion.objects.filter(pk__in=accepted).order_by()
-    ordered = sorted(versions, key=lambda each: (each.rate is None, -(each.rate or 0), accepted[each.pk].pk))
-    places: list[Place] = []
-    for number, version in enumerate(ordered, 1):
-        last = places[-1] if places else None
-        same = last is not None and last.version.rate == version.rate
-        position = None if version.rate is None else last.rank if same and last else number
-        places.append(Place(position, accepted[version.pk], version))
-    return places
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The published entries of a benchmark. ``seal`` changes with everything that its pages show."""
+
+    benchmark: Benchmark
+    listed: list[Listed]
+    seal: str
+
+    @property
+    def removed(self) -> list[Listed]:
+        return [each for each in self.listed if STATE_AFTER[Kind(each.last_step)] is State.REMOVED]
+
+    def rank(self) -> list[Place]:
+        """Return the accepted entries by falling rate; the rest has no rate."""
+        removed = {each.entry for each in self.removed}
+        accepted = [each for each in self.listed if each.entry not in removed]
+        accepted.sort(key=lambda each: (each.rate is None, -(each.rate or 0), each.entry))
+        places: list[Place] = []
+        for number, (before, each) in enumerate(zip([None, *accepted], accepted, strict=False), 1):
+            same = before is not None and before.rate == each.rate
+            position = None if each.rate is None else places[-1].rank if same else number
+            places.append(Place(position, each.entry, each.version))
+        return places
+
+
+def load_board(slug: str) -> Board:
+    """Return what a leaderboard needs in three queries, whatever the number of entries; Http404 as `find_benchmark`."""
+    benchmark = find_benchmark(slug)
+    rate = EntryVersion.objects.filter(entry=OuterRef("pk")).order_by("-number").values("rate")[:1]
+    rows = find_entries(benchmark).prefetch_related(None).annotate(rate=Subquery(rate)).order_by("pk")
+    listed = [Listed(*row) for row in rows.values_list("pk", "newest", "rate", "last_step", "head")]
+    known = {each.entry for each in listed}
+    hidden = Takedown.objects.filter(entry__benchmark=benchmark).order_by("pk").values_list("entry", "pk")
+    taken_down = [pk for entry, pk in hidden if entry in known]
+    return Board(benchmark, listed, make_seal(benchmark, listed, taken_down))
+
+
+def make_seal(benchmark: Benchmark, *parts: Any) -> str:
+    """Return a value that changes with a page: with the parts, the benchmark's name and the version of this program.
+
+    It may depend on published entries only, or it would reveal that something happens to the others.
+    """
+    return hashlib.sha256(repr((_find_program_version(), benchmark.name, parts)).encode()).hexdigest()[:32]
+
+
+def seal_entry(benchmark: Benchmark, entry: Entry) -> str:
+    """Return the seal of the pages of one entry of `find_entries`."""
+    return make_seal(benchmark, entry.pk, entry.head, [each.pk for each in entry.takedowns.all()])  # type: ignore[attr-defined]
+
+
+def load_versions(keys: Iterable[int]) -> dict[int, EntryVersion]:
+    """Return published versions by primary key, with their entries, takedowns and steps; two queries."""
+    versions = EntryVersion.objects.select_related("entry", "event").prefetch_related("entry__takedowns")
+    return versions.in_bulk(list(keys))
 
 
 def find_version(entry: Entry, number: int | None = None) -> EntryVersion:
@@ -104,12 +183,86 @@ def describe_event(event: EntryEvent, *, hidden: str = "") -> dict[str, Any]:
     return stated | event.content if Kind(event.kind) in PUBLIC else stated
 
 
+def explain_hidden(event: EntryEvent, entry: Entry) -> str:
+    """Return why the text of a step is not shown; empty if it is.
+
+    Corrections state the earlier description, so they go with the description.
+    """
+    reasons = {each.event_id: each.reason for each in entry.takedowns.all()}
+    return reasons.get(event.pk) or (describe_takedown(entry) if event.kind == Kind.CORRECTED else "")
+
+
 def describe_events(entry: Entry) -> list[dict[str, Any]]:
     """Return the whole chain of a published entry."""
-    hidden = {each.event_id: each.reason for each in entry.takedowns.all() if each.event_id}
-    return [describe_event(each, hidden=hidden.get(each.pk, "")) for each in entry.events.select_related("entry")]
+    return [describe_event(each, hidden=explain_hidden(each, entry)) for each in chain_of(entry)]
+
+
+def chain_of(entry: Entry) -> list[EntryEvent]:
+    found = list(entry.events.all())
+    for event in found:
+        event.entry = entry  # whose key is hashed
+    return found
+
+
+def list_steps(benchmark: Benchmark, kind: str = "") -> list[int]:
+    """Return the primary keys of the public steps of all published entries, the newest first; ``kind`` filters them.
+
+    A step of an entry that was under an embargo counts from the end of the embargo: only then anybody could read it.
+    """
+    published = find_entries(benchmark).prefetch_related(None).order_by().values("pk")
+    steps = EntryEvent.objects.filter(kind__in=[kind] if kind in PUBLIC else PUBLIC, entry__in=published)
+    return list(steps.annotate(shown_at=_SHOWN_AT).order_by("-shown_at", "-pk").values_list("pk", flat=True))
+
+
+_SHOWN_AT = Greatest("at", Coalesce("entry__embargo_until", "at"))
+
+
+def load_steps(keys: Sequence[int]) -> list[EntryEvent]:
+    """Return steps of `list_steps` in their order, with entry, takedowns, version if there is one, and ``shown_at``."""
+    steps = EntryEvent.objects.annotate(shown_at=_SHOWN_AT).select_related("entry", "version")
+    found = steps.prefetch_related("entry__takedowns").in_bulk(list(keys))
+    return [found[key] for key in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an entry says of its agent. ``hidden`` is why that was taken down: the texts are empty then."""
+
+    key: str
+    agent: str
+    organisation: str
+    model: str
+    scaffold: str
+    agent_version: str
+    link: str
+    run_on: date | None
+    cost_usd: Decimal | None
+    relationship: Relationship
+    hidden: str
+
+    @property
+    def name(self) -> str:
+        return self.agent or f"Entry {self.key}"
+
+
+TEXTS = ("agent", "organisation", "model", "scaffold", "agent_version", "link")
 
 
 def describe_takedown(entry: Entry) -> str:
     """Return why the description of the entry (agent, model, link) is not shown; empty if it is."""
     return next((each.reason for each in entry.takedowns.all() if each.event_id is None), "")
+
+
+def describe_entry(entry: Entry) -> Description:
+    hidden = describe_takedown(entry)
+    texts = {name: "" if hidden else getattr(entry, name) for name in TEXTS}
+    if not texts["link"].startswith(("https://", "http://")):
+        texts["link"] = ""
+    return Description(
+        key=entry.key,
+        run_on=entry.run_on,
+        cost_usd=entry.cost_usd,
+        relationship=Relationship(entry.relationship),
+        hidden=hidden,
+        **texts,
+    )
