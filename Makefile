@@ -45,6 +45,7 @@ bench:
 	@$(PY) -m bench.acceptance --draws 200
 	@$(PY) -m bench.results
 	@$(PY) -m bench.pages
+	@$(PY) -m bench.registry
 	@$(PY) -m bench.har
 	@$(PY) -m bench.rows
 	@$(PY) -m bench.upload --size 300MB --cut 2

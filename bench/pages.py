@@ -80,7 +80,7 @@ def walk(rows: dict[str, list[Any]], roles: Iterable[str] = ROLES) -> Iterator[t
                 for query in ("", *ASKED.get(route, ())):
                     asked = f"{address}{'&' if '?' in address else '?'}{query}" if query else address
                     statements: list[str] = []
-                    with connection.execute_wrapper(_collect(statements)):
+                    with connection.execute_wrapper(collect(statements)):
                         began = time.perf_counter()
                         response = client.get(asked)
                         seconds = time.perf_counter() - began
@@ -89,7 +89,7 @@ def walk(rows: dict[str, list[Any]], roles: Iterable[str] = ROLES) -> Iterator[t
                         yield state, name, role, Cost(response.content.decode(), statements, seconds)
 
 
-def _collect(statements: list[str]) -> Callable[..., Any]:
+def collect(statements: list[str]) -> Callable[..., Any]:
     def execute(run: Callable[..., Any], sql: str, *given: Any) -> Any:
         statements.append(sql)
         return run(sql, *given)

@@ -242,9 +242,6 @@ STORE_CHECK_BYTES_PER_SECOND = environment.number("STORE_CHECK_BYTES_PER_SECOND"
 # --- People --------------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "annotation.Person"
-LOGIN_URL = "sign-in"
-LOGIN_REDIRECT_URL = "/"
-LOGOUT_REDIRECT_URL = "/"
 
 #: The issuer of an OpenID Connect provider, exactly as its discovery document names it, such as
 #: `https://login.example.org`. It turns on single sign-on. Register `https://SITE/sign-in/provider/callback` there as
@@ -317,8 +314,9 @@ CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True
 #: Hours without a request after which people sign in again.
 SESSION_IDLE_HOURS = environment.number("SESSION_IDLE_HOURS", 24, least=1)
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
+#: Requests of public registries, for each address in a minute (IPv6: for each /64 network). 0: no limit. Without
+#: `REDIS_URL` each web server process counts for itself.
+REGISTRY_REQUESTS_PER_MINUTE = environment.number("REGISTRY_REQUESTS_PER_MINUTE", 300)
 if BEHIND_PROXY:
     # Without a proxy that overwrites it, anybody could send this header.
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")

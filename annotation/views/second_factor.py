@@ -44,7 +44,9 @@ class SecondFactorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         return self.get_response(request)
 
-    def process_view(self, request: HttpRequest, *args: Any) -> HttpResponse | None:
+    def process_view(self, request: HttpRequest, view: Callable[..., Any], *args: Any) -> HttpResponse | None:
+        if getattr(view, "is_public", False):  # the same for everybody: it must not depend on the session
+            return None
         person, match = request.user, request.resolver_match
         if not person.is_authenticated or request.session.get(second_factor.SESSION_KEY):
             return None

@@ -21,6 +21,7 @@ from annotation.tests.in_browser import sign_in
 from config.tests.addresses import addresses
 from config.tests.test_independence import body, freeze, own_images, protocol  # noqa: F401 - fixtures
 from evaluations.tests import builders as finished
+from evaluations.tests.builders import registered
 from judges import disclosure
 
 pytestmark = pytest.mark.browser
@@ -118,12 +119,17 @@ def results() -> list[str]:
     finished.judged(benchmark, "steady", repetitions=2)
     finished.judged(benchmark, "elsewhere-only")
     first, second = benchmark.submissions.order_by("pk")
+    shops = registered.registry("public-shops")
+    keys = [registered.published(shops, f"Agent {name}").key for name in "AB"]
     names = ("agents", "two-agents", "judge-standings", "benchmark-agreement", "benchmark-comparison", "differences")
     return [
         *(reverse(name, args=[benchmark.slug]) for name in names),
         *(reverse(name, args=[first.pk]) for name in ("agreement", "comparison", "printable-report")),
         reverse("task-pair", args=[each.trajectories.earliest("position").pk for each in (first, second)]),
         reverse("benchmark-comparison", args=[benchmark.slug]) + "?judge=steady&level=easy&rules=published",
+        *(reverse(name, args=["public-shops"]) for name in ("registry", "registry-ledger")),
+        reverse("registry-entry", args=["public-shops", keys[0]]),
+        reverse("registry-compare", args=["public-shops"]) + f"?a={keys[0]}&b={keys[1]}",
     ]
 
 

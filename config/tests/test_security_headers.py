@@ -36,6 +36,7 @@ PUBLIC = {
     "api-docs",
     "api-join",
     "forgotten-password",
+    "registries",
     "revocations",
     "session",
     "sign-in",
