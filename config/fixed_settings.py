@@ -105,7 +105,7 @@ SPECTACULAR_SETTINGS = {
     "REDOC_DIST": "SIDECAR",
     # Several models have a kind: without a name here, the schema would number them.
     "ENUM_NAME_OVERRIDES": {
-        "EntryState": "evaluations.registry.ledger.State",
+        "EntryState": "evaluations.registry.chain.State",
         "ExpectationKind": "judges.models.Expectation.Kind",
         "StateEnum": "annotation.api.serializers.STATES",
         "ReportKind": "annotation.models.Report.Kind",

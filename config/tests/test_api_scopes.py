@@ -19,7 +19,10 @@ from annotation.tests import testing
 
 OPEN_TO_ALL = {"schema", "api-docs", "api-join"}  # the description of the API itself, and invitations
 ADMIN = {
-    ("api-intake", "PUT"), ("api-owners", "POST"), ("api-owners", "DELETE"), ("api-entry-actions", "POST"),
+    ("api-intake", "PUT"),
+    ("api-owners", "POST"),
+    ("api-owners", "DELETE"),
+    ("api-entry-actions", "POST"),
     ("api-token", "DELETE"),
     ("api-account-data", "GET"),
     ("api-members", "GET"),

@@ -22,8 +22,8 @@ from evaluations import jobs
 from evaluations.api.exporting import ClaimSerializer
 from evaluations.auditing import reference_data
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import entries, ledger
-from evaluations.registry.ledger import Kind, State
+from evaluations.registry import chain, entries
+from evaluations.registry.chain import Kind, State
 from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, IntakeForm, build_changes
 
 OWNER_ACTIONS = {
@@ -56,7 +56,7 @@ class EntrySerializer(serializers.ModelSerializer):
 
     @extend_schema_field(serializers.ChoiceField(choices=State.choices))
     def get_state(self, entry: Entry) -> str:
-        return ledger.state_of(entry)
+        return chain.state_of(entry)
 
 
 class EntryDetailSerializer(EntrySerializer):

@@ -10,7 +10,7 @@ from annotation.models import Submission
 from evaluations.auditing.results import find_related_bundles
 from evaluations.exports import find_not_covered
 from evaluations.models import Audit, Entry, Relationship
-from evaluations.registry import ledger
+from evaluations.registry import chain
 
 # Findings of the bundle with a check of their own; all others count as the bundle's.
 SEPARATE = ("signature", "tasks", "coverage", "times", "robustness")
@@ -103,7 +103,7 @@ def _find_named_alike(entry: Entry) -> Check:
 
 
 def _stands(entry: Entry) -> bool:
-    return ledger.state_of(entry) not in (ledger.State.REJECTED, ledger.State.WITHDRAWN)
+    return chain.state_of(entry) not in (chain.State.REJECTED, chain.State.WITHDRAWN)
 
 
 def _check_relationship(entry: Entry) -> Check:

@@ -11,7 +11,7 @@ from evaluations.models import Entry, EntryRow, EntryVersion
 from evaluations.publication import every_eval_ever
 from evaluations.publication.eval_results import write_result
 from evaluations.publication.options import Options
-from evaluations.registry import ledger, published
+from evaluations.registry import chain, published
 from evaluations.registry.figures import Method, describe_figures, measure
 from evaluations.tables import visible
 
@@ -41,7 +41,7 @@ def write_entry(entry: Entry, versions: Iterable[EntryVersion]) -> Document:
     described = published.describe_entry(entry)
     return {
         "key": entry.key,
-        "state": ledger.state_of(entry).value,
+        "state": chain.state_of(entry).value,
         **{name: getattr(described, name) for name in published.TEXTS},
         "run_on": described.run_on and described.run_on.isoformat(),
         "cost_usd": None if described.cost_usd is None else float(described.cost_usd),

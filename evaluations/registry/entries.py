@@ -24,9 +24,9 @@ from annotation.workflow.guards import Role as Membership
 from annotation.workflow.guards import join, require_reason
 from evaluations.auditing.reference_data import encode_reference_data
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, EntryVersion, Intake, Owner, Takedown
-from evaluations.registry import checks, ledger, scoring
+from evaluations.registry import chain, checks, scoring
+from evaluations.registry.chain import Kind, Role, State
 from evaluations.registry.checks import Check
-from evaluations.registry.ledger import Kind, Role, State
 from evaluations.registry.scoring import Change
 from evaluations.verifier.checking import Given
 from evaluations.verifier.rules import PROTOCOL_DIGESTS
@@ -142,16 +142,16 @@ def is_open(intake: Intake, now: datetime | None = None) -> bool:
 
 
 def entries_of(benchmark: Benchmark) -> QuerySet[Entry]:
-    return ledger.with_state(benchmark.entries.select_related("upload", "package", "audit", "benchmark"))
+    return chain.with_state(benchmark.entries.select_related("upload", "package", "audit", "benchmark"))
 
 
 def own_entries(person: Person) -> QuerySet[Entry]:
-    return ledger.with_state(Entry.objects.filter(submitted_by=person).select_related("benchmark", "upload"))
+    return chain.with_state(Entry.objects.filter(submitted_by=person).select_related("benchmark", "upload"))
 
 
 def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
     """Return an entry for its owners and its submitter, and which of both the person is; Http404 for others."""
-    rows = ledger.with_state(Entry.objects.select_related(*RELATED))
+    rows = chain.with_state(Entry.objects.select_related(*RELATED))
     found = rows.filter(key=key).first()
     if found is not None and owns(person, found.benchmark):
         return found, Role.OWNER
@@ -175,7 +175,7 @@ def submit(
         entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)
         _receive(entry, intake, file, send)
         entry.save(force_insert=True)
-        ledger.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.content.name[:255]})
+        chain.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.content.name[:255]})
     return entry
 
 
@@ -219,7 +219,7 @@ def answer(person: Person, entry: Entry, reason: str, file: SentFile | None, sen
             row.save(update_fields=["upload", "package", "audit", "submission"])
             facts["file"] = file.content.name[:255]
         said = require_reason(reason, "an answer")
-        ledger.append(row, Kind.ANSWERED, Role.SUBMITTER, person, reason=said, facts=facts)
+        chain.append(row, Kind.ANSWERED, Role.SUBMITTER, person, reason=said, facts=facts)
 
 
 def find_unchecked() -> list[str]:
@@ -249,7 +249,7 @@ def record_checks(upload_id: str) -> None:
         made = _check_bundle(row) if row.upload else _check_package(row)
         row.save(update_fields=["audit", "submission"])
         facts = {"upload": upload_id} | make_storable(checks.as_facts(made))
-        ledger.append(row, Kind.CHECKED, Role.SYSTEM, facts=facts)
+        chain.append(row, Kind.CHECKED, Role.SYSTEM, facts=facts)
 
 
 def _check_bundle(entry: Entry) -> list[Check]:
@@ -295,7 +295,7 @@ def _admit_owners(entry: Entry) -> None:
 def query(person: Person, entry: Entry, reason: str) -> None:
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, WAITING)
-        ledger.append(row, Kind.QUERIED, Role.OWNER, person, reason=require_reason(reason, "a query"))
+        chain.append(row, Kind.QUERIED, Role.OWNER, person, reason=require_reason(reason, "a query"))
 
 
 def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
@@ -310,7 +310,7 @@ def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
 def reject(person: Person, entry: Entry, reason: str) -> None:
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, WAITING)
-        ledger.append(row, Kind.REJECTED, Role.OWNER, person, reason=require_reason(reason, "rejecting"))
+        chain.append(row, Kind.REJECTED, Role.OWNER, person, reason=require_reason(reason, "rejecting"))
 
 
 def withdraw(person: Person, entry: Entry, reason: str) -> None:
@@ -318,7 +318,7 @@ def withdraw(person: Person, entry: Entry, reason: str) -> None:
     with _change(entry) as (row, state):
         _require_submitter(person, row)
         _require_state(state, WAITING)
-        ledger.append(row, Kind.WITHDRAWN, Role.SUBMITTER, person, reason=require_reason(reason, "withdrawing"))
+        chain.append(row, Kind.WITHDRAWN, Role.SUBMITTER, person, reason=require_reason(reason, "withdrawing"))
 
 
 def appeal(person: Person, entry: Entry, reason: str) -> None:
@@ -327,7 +327,7 @@ def appeal(person: Person, entry: Entry, reason: str) -> None:
         _require_state(state, (State.ACCEPTED, State.REJECTED, State.REMOVED))
         if is_appealed(row):
             raise Conflict("The owners have not decided your last appeal yet.")
-        ledger.append(row, Kind.APPEALED, Role.SUBMITTER, person, reason=require_reason(reason, "an appeal"))
+        chain.append(row, Kind.APPEALED, Role.SUBMITTER, person, reason=require_reason(reason, "an appeal"))
 
 
 def is_appealed(entry: Entry) -> bool:
@@ -343,7 +343,7 @@ def decide_appeal(person: Person, entry: Entry, reason: str, *, upheld: bool) ->
         if not is_appealed(row):
             raise Conflict("There is no appeal to decide.")
         said = require_reason(reason, "deciding an appeal")
-        ledger.append(row, Kind.APPEAL_DECIDED, Role.OWNER, person, reason=said, facts={"upheld": upheld})
+        chain.append(row, Kind.APPEAL_DECIDED, Role.OWNER, person, reason=said, facts={"upheld": upheld})
 
 
 def rescore(person: Person, entry: Entry, changes: Mapping[str, Change], reason: str) -> EntryVersion:
@@ -361,13 +361,13 @@ def remove(person: Person, entry: Entry, reason: str) -> None:
     with _change(entry) as (row, state):
         _require_owner(person, row.benchmark)
         _require_state(state, (State.ACCEPTED,))
-        ledger.append(row, Kind.REMOVED, Role.OWNER, person, reason=require_reason(reason, "removing"))
+        chain.append(row, Kind.REMOVED, Role.OWNER, person, reason=require_reason(reason, "removing"))
 
 
 def restore(person: Person, entry: Entry, reason: str) -> None:
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, (State.REMOVED,))
-        ledger.append(row, Kind.RESTORED, Role.OWNER, person, reason=require_reason(reason, "restoring"))
+        chain.append(row, Kind.RESTORED, Role.OWNER, person, reason=require_reason(reason, "restoring"))
 
 
 def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason: str) -> None:
@@ -380,7 +380,7 @@ def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason
         row.save(update_fields=list(description))
         changed = {name: old for name, old in before.items() if old != str(getattr(row, name) or "")}
         said = require_reason(reason, "a correction")
-        ledger.append(row, Kind.CORRECTED, Role.OWNER, person, reason=said, facts={"before": changed})
+        chain.append(row, Kind.CORRECTED, Role.OWNER, person, reason=said, facts={"before": changed})
 
 
 def change_embargo(person: Person, entry: Entry, until: datetime | None, reason: str) -> None:
@@ -393,7 +393,7 @@ def change_embargo(person: Person, entry: Entry, until: datetime | None, reason:
         row.embargo_until = until
         row.save(update_fields=["embargo_until"])
         said = require_reason(reason, "changing an embargo")
-        ledger.append(row, Kind.EMBARGO_CHANGED, Role.OWNER, person, reason=said)
+        chain.append(row, Kind.EMBARGO_CHANGED, Role.OWNER, person, reason=said)
 
 
 def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = None) -> Takedown:
@@ -421,7 +421,7 @@ def _publish(
         message = f"This entry has no task {error}. Enter ids of its rows."
         raise Incomplete([Problem("task_unknown", message, "changes")]) from None
     facts = {name: {"verdict": each.verdict, "included": each.included} for name, each in (changes or {}).items()}
-    event = ledger.append(entry, kind, Role.OWNER, person, reason=reason, facts={"tasks": facts} if facts else None)
+    event = chain.append(entry, kind, Role.OWNER, person, reason=reason, facts={"tasks": facts} if facts else None)
     made = EntryVersion.objects.create(
         entry=entry, number=last.number + 1 if last else 1, event=event, **scored.columns
     )
@@ -462,7 +462,7 @@ def _change(entry: Entry) -> Iterator[tuple[Entry, State]]:
     with transaction.atomic():
         rows = Entry.objects.select_for_update(no_key=True, of=("self",))
         row = rows.select_related(*RELATED).get(pk=entry.pk)
-        yield row, ledger.state_of(row)
+        yield row, chain.state_of(row)
 
 
 def _require_submitter(person: Person, entry: Entry) -> None:

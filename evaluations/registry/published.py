@@ -22,11 +22,11 @@ from annotation.backups.manifest import product_version
 from annotation.models import Benchmark
 from annotation.models.events import digest, instant
 from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion, Intake, Relationship, Takedown
-from evaluations.registry import ledger
-from evaluations.registry.ledger import PUBLIC, STATE_AFTER, Kind, State
+from evaluations.registry import chain
+from evaluations.registry.chain import PUBLIC, STATE_AFTER, Kind, State
 
 _find_program_version = cache(product_version)
-SHOWN_AFTER = [str(kind) for kind, state in ledger.STATE_AFTER.items() if state in (State.ACCEPTED, State.REMOVED)]
+SHOWN_AFTER = [str(kind) for kind, state in chain.STATE_AFTER.items() if state in (State.ACCEPTED, State.REMOVED)]
 
 
 def list_registries() -> list[tuple[Benchmark, int]]:
@@ -53,7 +53,7 @@ def find_benchmark(slug: str) -> Benchmark:
 def _filter_published(entries: QuerySet[Entry]) -> QuerySet[Entry]:
     newest = EntryVersion.objects.filter(entry=OuterRef("pk")).order_by("-number").values("pk")[:1]
     over = Q(embargo_until=None) | Q(embargo_until__lte=clock.now())
-    found = ledger.with_state(entries).annotate(newest=Subquery(newest))
+    found = chain.with_state(entries).annotate(newest=Subquery(newest))
     return found.filter(over, Q(last_step__in=SHOWN_AFTER), newest__isnull=False)
 
 

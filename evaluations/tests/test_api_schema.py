@@ -24,7 +24,7 @@ from annotation.models import ApiToken, Person, SamplePlan, Submission
 from evaluations.auditing.actions import decide
 from evaluations.auditing.importing import open_bundle
 from evaluations.models import Entry, EntryEvent
-from evaluations.registry import entries, ledger
+from evaluations.registry import chain, entries
 from evaluations.tests.audited import bundle
 from judges import defining, expectations
 from judges.models import Judge
@@ -115,7 +115,7 @@ def _take_entries(frozen: Submission) -> str:
         submitted_by=mira,
         submitted_at=timezone.now(),
     )
-    ledger.append(made, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, mira)
+    chain.append(made, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, mira)
     return made.key
 
 

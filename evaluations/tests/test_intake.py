@@ -25,9 +25,9 @@ from annotation.workflow import Conflict, Incomplete
 from evaluations import jobs
 from evaluations.auditing import actions
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, Intake, Owner
-from evaluations.registry import entries, ledger, published
+from evaluations.registry import chain, entries, published
+from evaluations.registry.chain import Kind, State
 from evaluations.registry.entries import SentFile
-from evaluations.registry.ledger import Kind, State
 from evaluations.registry.scoring import Change
 from evaluations.tests.audited import auditor, client_of, work
 from evaluations.tests.finished import finish
@@ -204,7 +204,7 @@ def test_new_score_is_a_version_and_the_earlier_one_stays(
     with pytest.raises(Incomplete, match="no task nowhere"):
         entries.rescore(olga, entry, {"nowhere": Change("x")}, "x")
     assert entry.versions.count() == 3
-    assert ledger.find_broken(entry.events.all()) is None
+    assert chain.find_broken(entry.events.all()) is None
 
 
 def test_removed_entry_keeps_its_page_and_leaves_the_ranking(
@@ -278,10 +278,10 @@ def test_changed_event_breaks_the_chain(intake: Intake, olga: Person, sam: Perso
     entry = checked(sam, intake, data)
     entries.accept(olga, entry, "Checked.")
     events = list(entry.events.select_related("entry"))
-    assert ledger.find_broken(events) is None
+    assert chain.find_broken(events) is None
     events[2].reason = "Not checked."
-    assert ledger.find_broken(events) == 2
-    assert ledger.find_broken(events[1:]) == 0
+    assert chain.find_broken(events) == 2
+    assert chain.find_broken(events[1:]) == 0
 
 
 def test_text_that_was_taken_down_leaves_its_digest(intake: Intake, olga: Person, sam: Person, data: bytes) -> None:
@@ -428,7 +428,7 @@ def test_submitter_and_owner_go_from_intake_to_publication(
     entry.refresh_from_db()
     assert entry.model == "m-6"
     assert EntryEvent.objects.get(kind=Kind.CORRECTED).facts == {"before": {"model": "m-5"}}
-    assert ledger.state_of(entry) is State.REMOVED
+    assert chain.state_of(entry) is State.REMOVED
 
 
 def test_pages_of_an_entry_are_for_its_owners_and_its_submitter(intake: Intake, sam: Person, olga: Person) -> None:

@@ -12,7 +12,7 @@ from annotation.tests import testing
 from annotation.tests.test_concurrency import at_once
 from annotation.workflow import Conflict
 from evaluations.models import Entry, EntryVersion
-from evaluations.registry import entries, ledger
+from evaluations.registry import chain, entries
 from evaluations.tests.audited import auditor, work
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("store")]
@@ -36,7 +36,7 @@ def test_two_owners_who_accept_at_once_publish_one_version(entry: Entry) -> None
     answers = at_once(2, lambda number: entries.accept(owners[number], entry, "Checked."))
     assert sorted(type(each) for each in answers if not isinstance(each, EntryVersion)) == [Conflict]
     assert entry.versions.count() == 1
-    assert ledger.find_broken(entry.events.all()) is None
+    assert chain.find_broken(entry.events.all()) is None
 
 
 def test_acceptance_and_withdrawal_at_once_leave_one_of_both(entry: Entry) -> None:
@@ -46,7 +46,7 @@ def test_acceptance_and_withdrawal_at_once_leave_one_of_both(entry: Entry) -> No
     ]
     answers = at_once(2, lambda number: acts[number]())
     assert sum(isinstance(each, Conflict) for each in answers) == 1
-    assert entry.versions.count() == (ledger.state_of(entry) is ledger.State.ACCEPTED)
+    assert entry.versions.count() == (chain.state_of(entry) is chain.State.ACCEPTED)
 
 
 def test_last_two_owners_cannot_remove_each_other(entry: Entry) -> None:

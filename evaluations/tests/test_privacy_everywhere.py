@@ -26,7 +26,7 @@ from evaluations.models import (
     Owner,
     Takedown,
 )
-from evaluations.registry import ledger
+from evaluations.registry import chain
 from judges.models import (
     Alignment,
     AlignmentSplit,
@@ -119,7 +119,7 @@ def did_everything(person: Person, submission: Submission) -> None:
     entry = Entry.objects.create(
         benchmark=benchmark, agent=f"{word}-entry", relationship="other", submitted_by=person, submitted_at=at
     )
-    ledger.append(entry, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, person, reason=f"{word}-step")
+    chain.append(entry, EntryEvent.Kind.SUBMITTED, EntryEvent.Role.SUBMITTER, person, reason=f"{word}-step")
     Takedown.objects.create(entry=entry, reason=f"{word}-takedown", decided_by=person, decided_at=at)
 
 

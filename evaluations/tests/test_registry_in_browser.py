@@ -11,7 +11,7 @@ from django.core.cache import cache
 from playwright.sync_api import Browser
 
 from evaluations.models import Entry, Takedown
-from evaluations.registry.ledger import Kind
+from evaluations.registry.chain import Kind
 from evaluations.tests.builders import registered
 from evaluations.tests.builders.rows import START
 from evaluations.tests.test_registry_pages import HOSTILE

@@ -23,7 +23,7 @@ from django.urls import reverse
 
 from annotation.models import Benchmark
 from evaluations.models import Entry
-from evaluations.registry.ledger import Kind
+from evaluations.registry.chain import Kind
 from evaluations.tests.builders import registered
 from evaluations.tests.public_pages import list_addresses, walk
 from evaluations.tests.test_export_labels import SCHEMAS

@@ -15,7 +15,7 @@ from annotation.models import Benchmark, Person
 from annotation.tests import testing
 from evaluations.models import Entry, Intake, Takedown
 from evaluations.registry import published
-from evaluations.registry.ledger import Kind
+from evaluations.registry.chain import Kind
 from evaluations.tests.builders import registered
 from evaluations.tests.public_pages import NO_KEY, list_addresses, walk
 

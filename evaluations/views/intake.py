@@ -18,8 +18,8 @@ from annotation.views.answers import Request, act, page, paginate
 from evaluations import jobs
 from evaluations.forms import AuditorForm
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import checks, entries, ledger
-from evaluations.registry.ledger import Kind, State
+from evaluations.registry import chain, checks, entries
+from evaluations.registry.chain import Kind, State
 from evaluations.registry_forms import (
     AnswerForm,
     AppealDecisionForm,
@@ -201,7 +201,7 @@ def _new_entry(request: Request, found: Intake, form: EntryForm, status: int = 2
 @page
 def own_entries(request: Request) -> HttpResponse:
     rows = paginate(request, entries.own_entries(request.user), PER_PAGE)
-    context = {"rows": [(row, ledger.state_of(row)) for row in rows], "page": rows}
+    context = {"rows": [(row, chain.state_of(row)) for row in rows], "page": rows}
     return render(request, "evaluations/own_entries.html", context)
 
 
@@ -257,7 +257,7 @@ def _benchmark_intake(
         "owners": benchmark.owners.select_related("person"),
         "form": form,
         "owner_form": owner_form,
-        "rows": [(row, ledger.state_of(row)) for row in rows],
+        "rows": [(row, chain.state_of(row)) for row in rows],
         "page": rows,
     }
     return render(request, "evaluations/benchmark_intake.html", context, status=status)
@@ -305,7 +305,7 @@ def _may_take(person: Person, found: Entry, role: EntryEvent.Role, needed: Entry
 def _entry(
     request: Request, found: Entry, role: EntryEvent.Role, status: int = 200, tried: dict[str, Any] | None = None
 ) -> HttpResponse:
-    tried, state = tried or {}, ledger.state_of(found)
+    tried, state = tried or {}, chain.state_of(found)
     events = list(found.events.order_by("-sequence"))
     last = next((each for each in events if each.kind == Kind.CHECKED), None)
     appealed = entries.is_appealed(found)

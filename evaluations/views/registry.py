@@ -21,9 +21,9 @@ from annotation.views.answers import paginate
 from annotation.views.viewer import number
 from evaluations.comparison_tables import verdict_name
 from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion
-from evaluations.registry import ledger, published
+from evaluations.registry import chain, published
+from evaluations.registry.chain import Kind, State
 from evaluations.registry.figures import EVALUATED_BY, Figures, Method, describe_figures
-from evaluations.registry.ledger import Kind, State
 from evaluations.registry.published import Description
 from evaluations.tables import visible
 from evaluations.views.public import answer, public
@@ -144,7 +144,7 @@ def _show_entry(request: HttpRequest, benchmark: Benchmark, found: Entry, versio
         "chosen": FILTERS[chosen],
         "page": paginate(request, [(row, name_verdict(row.verdict)) for row in groups[chosen]], ROWS),
         "steps": steps[::-1],
-        "alternative": describe_badge(benchmark, line, removed=ledger.state_of(found) is State.REMOVED),
+        "alternative": describe_badge(benchmark, line, removed=chain.state_of(found) is State.REMOVED),
         "badge": request.build_absolute_uri(address_of(benchmark, found, "registry-badge")),
         "here": request.build_absolute_uri(address_of(benchmark, found)),
     }
@@ -205,6 +205,6 @@ def _list_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _find_removal(found: Entry, steps: Sequence[Step]) -> Step | None:
-    if ledger.state_of(found) is not State.REMOVED:
+    if chain.state_of(found) is not State.REMOVED:
         return None
     return next(step for step in reversed(steps) if step.event.kind == Kind.REMOVED)

@@ -14,10 +14,10 @@ from annotation.models import Benchmark
 from annotation.views.answers import paginate
 from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion
 from evaluations.publication.options import Options, ResultFormat
-from evaluations.registry import documents, ledger, published
+from evaluations.registry import chain, documents, published
+from evaluations.registry.chain import State
 from evaluations.registry.documents import Document
 from evaluations.registry.figures import describe_figures, measure
-from evaluations.registry.ledger import State
 from evaluations.tables import Column, Table, tabulate, visible
 from evaluations.views.exporting import csv_file
 from evaluations.views.public import answer, public
@@ -218,7 +218,7 @@ def badge(request: HttpRequest, slug: str, key: str) -> HttpResponse:
 
     def build() -> HttpResponse:
         line = build_line(version, benchmark, entry=entry)
-        removed = ledger.state_of(entry) is State.REMOVED
+        removed = chain.state_of(entry) is State.REMOVED
         image = render_to_string("evaluations/registry_badge.svg", draw_badge(benchmark, line, removed=removed))
         return HttpResponse(image, content_type="image/svg+xml; charset=utf-8")
 
@@ -256,7 +256,7 @@ def draw_badge(benchmark: Benchmark, line: Line, *, removed: bool) -> dict[str, 
 def _load_stated(request: HttpRequest, slug: str, key: str) -> tuple[Benchmark, Entry, EntryVersion]:
     """Return as `_load`; Http404 for removed entries and without a rate: others would show it without its notes."""
     benchmark, entry, version = _load(request, slug, key)
-    if ledger.state_of(entry) is State.REMOVED or measure(version).value is None:
+    if chain.state_of(entry) is State.REMOVED or measure(version).value is None:
         raise Http404("No such results.")
     return benchmark, entry, version
 

@@ -15,8 +15,8 @@ from annotation.models import Benchmark
 from annotation.views.answers import paginate
 from evaluations.models import EntryEvent, EntryRow, EntryVersion
 from evaluations.registry import published
+from evaluations.registry.chain import Kind
 from evaluations.registry.figures import Figures, describe_figures
-from evaluations.registry.ledger import Kind
 from evaluations.registry.published import Description
 from evaluations.views.public import answer, public
 from evaluations.views.registry import Step, address_of, describe_step, name_verdict

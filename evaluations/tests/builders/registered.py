@@ -9,8 +9,8 @@ from typing import Any
 from annotation.models import Benchmark, Person
 from annotation.tests import testing
 from evaluations.models import Entry, EntryEvent, EntryRow, EntryVersion, Intake
-from evaluations.registry import ledger
-from evaluations.registry.ledger import Kind, Role
+from evaluations.registry import chain
+from evaluations.registry.chain import Kind, Role
 from evaluations.statistics import wilson
 from evaluations.tests.builders.rows import START, saved
 
@@ -42,13 +42,13 @@ def submitted(benchmark: Benchmark, agent: str = "Careful Agent", **columns: Any
         "submitted_at": START,
     }
     entry = Entry.objects.create(benchmark=benchmark, agent=agent, submitted_by=person, **described | columns)
-    ledger.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, reason="secret-reason", facts={"file": "secret.zip"})
+    chain.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, reason="secret-reason", facts={"file": "secret.zip"})
     return entry
 
 
 def step(entry: Entry, kind: EntryEvent.Kind, reason: str = REASON, **facts: Any) -> EntryEvent:
     """A step of an owner."""
-    return ledger.append(entry, kind, Role.OWNER, owner(), reason=reason, facts=facts)
+    return chain.append(entry, kind, Role.OWNER, owner(), reason=reason, facts=facts)
 
 
 def owner() -> Person:
