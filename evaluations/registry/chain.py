@@ -79,14 +79,14 @@ def find_broken(events: Iterable[EntryEvent]) -> int | None:
 
 
 def with_state(entries: QuerySet[Entry]) -> QuerySet[Entry]:
-    """Annotate ``last_step``, the kind that decides `state_of`."""
-    steps = EntryEvent.objects.filter(entry=OuterRef("pk"), kind__in=STATE_AFTER).order_by("-sequence")
-    return entries.annotate(last_step=Subquery(steps.values("kind")[:1]))
+    """Annotate ``deciding_kind``, the kind that decides `state_of`."""
+    events = EntryEvent.objects.filter(entry=OuterRef("pk"), kind__in=STATE_AFTER).order_by("-sequence")
+    return entries.annotate(deciding_kind=Subquery(events.values("kind")[:1]))
 
 
 def state_of(entry: Entry) -> State:
     """Return the state; one query unless the entry comes from `with_state`."""
-    step = getattr(entry, "last_step", None)
-    if step is None:
-        step = entry.events.filter(kind__in=STATE_AFTER).order_by("-sequence").values_list("kind", flat=True)[0]
-    return STATE_AFTER[Kind(step)]
+    kind = getattr(entry, "deciding_kind", None)
+    if kind is None:
+        kind = entry.events.filter(kind__in=STATE_AFTER).order_by("-sequence").values_list("kind", flat=True)[0]
+    return STATE_AFTER[Kind(kind)]

@@ -34,9 +34,9 @@ INTERVALS = {
 def write_entry(entry: Entry, versions: Iterable[EntryVersion]) -> Document:
     """Return a published entry with all versions, their rates as fractions, and its chain. ``rank`` is not part of it.
 
-    Each hash of the chain is the SHA-256 of the JSON of the step's ``entry`` (the key), ``sequence``, ``kind``,
+    Each hash of the chain is the SHA-256 of the JSON of the event's ``entry`` (the key), ``sequence``, ``kind``,
     ``role``, ``at``, ``content`` and ``previous``, with sorted keys and no spaces. ``content`` is that of ``reason``
-    and ``facts``, which are stated of public steps only.
+    and ``facts``, which are stated of public events only.
     """
     described = published.describe_entry(entry)
     return {
@@ -54,8 +54,8 @@ def write_entry(entry: Entry, versions: Iterable[EntryVersion]) -> Document:
 
 def write_version(version: EntryVersion) -> Document:
     names = ("number", "rate", "low", "high", "rows", "method", "people", "judge", "manifest", "tasks", "audited")
-    step = {"step": version.event.sequence, "at": instant(version.event.at)}
-    return {name: getattr(version, name) for name in names} | step
+    event = {"event": version.event.sequence, "at": instant(version.event.at)}
+    return {name: getattr(version, name) for name in names} | event
 
 
 def write_row(row: EntryRow) -> Document:

@@ -169,7 +169,7 @@ def submit(
     """Store a bundle or a package as a new entry; raises as `arrivals.receive`. Conflict if the intake is closed."""
     with transaction.atomic():
         lock_account(person)
-        waiting = own_entries(person).filter(Q(last_step__in=[str(Kind.SUBMITTED), str(Kind.ANSWERED)]))
+        waiting = own_entries(person).filter(Q(deciding_kind__in=[str(Kind.SUBMITTED), str(Kind.ANSWERED)]))
         if waiting.count() >= MOST_WAITING:
             raise Conflict(f"{MOST_WAITING} of your entries wait for the owners. Withdraw one, or wait.")
         entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)

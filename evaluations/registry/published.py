@@ -54,13 +54,13 @@ def _filter_published(entries: QuerySet[Entry]) -> QuerySet[Entry]:
     newest = EntryVersion.objects.filter(entry=OuterRef("pk")).order_by("-number").values("pk")[:1]
     over = Q(embargo_until=None) | Q(embargo_until__lte=clock.now())
     found = chain.with_state(entries).annotate(newest=Subquery(newest))
-    return found.filter(over, Q(last_step__in=SHOWN_AFTER), newest__isnull=False)
+    return found.filter(over, Q(deciding_kind__in=SHOWN_AFTER), newest__isnull=False)
 
 
 def find_entries(benchmark: Benchmark) -> QuerySet[Entry]:
-    """Return the published entries with ``last_step``, ``newest``, the primary key of the newest version, and ``head``.
+    """Return the published entries with ``deciding_kind``, ``newest`` and ``head``.
 
-    ``head`` is the hash of the last step of the chain.
+    ``newest`` is the primary key of the newest version, ``head`` the hash of the last event of the chain.
     """
     heads = EntryEvent.objects.filter(entry=OuterRef("pk")).order_by("-sequence").values("hash")[:1]
     published = _filter_published(Entry.objects.filter(benchmark=benchmark)).annotate(head=Subquery(heads))
@@ -75,12 +75,12 @@ def find_entry(benchmark: Benchmark, key: str) -> Entry:
 
 
 class Listed(NamedTuple):
-    """A published entry: what its place depends on, and the ``head`` of its chain, which every step changes."""
+    """A published entry: what its place depends on, and the ``head`` of its chain, which every event changes."""
 
     entry: int
     version: int
     rate: float | None
-    last_step: str
+    deciding_kind: str
     head: str
 
 
@@ -102,7 +102,7 @@ class Board:
 
     @property
     def removed(self) -> list[Listed]:
-        return [each for each in self.listed if STATE_AFTER[Kind(each.last_step)] is State.REMOVED]
+        return [each for each in self.listed if STATE_AFTER[Kind(each.deciding_kind)] is State.REMOVED]
 
     def rank(self) -> list[Place]:
         """Return the accepted entries by falling rate; the rest has no rate."""
@@ -122,7 +122,7 @@ def load_board(slug: str) -> Board:
     benchmark = find_benchmark(slug)
     rate = EntryVersion.objects.filter(entry=OuterRef("pk")).order_by("-number").values("rate")[:1]
     rows = find_entries(benchmark).prefetch_related(None).annotate(rate=Subquery(rate)).order_by("pk")
-    listed = [Listed(*row) for row in rows.values_list("pk", "newest", "rate", "last_step", "head")]
+    listed = [Listed(*row) for row in rows.values_list("pk", "newest", "rate", "deciding_kind", "head")]
     known = {each.entry for each in listed}
     hidden = Takedown.objects.filter(entry__benchmark=benchmark).order_by("pk").values_list("entry", "pk")
     taken_down = [pk for entry, pk in hidden if entry in known]
@@ -143,7 +143,7 @@ def seal_entry(benchmark: Benchmark, entry: Entry) -> str:
 
 
 def load_versions(keys: Iterable[int]) -> dict[int, EntryVersion]:
-    """Return published versions by primary key, with their entries, takedowns and steps; two queries."""
+    """Return published versions by primary key, with their entries, takedowns and events; two queries."""
     versions = EntryVersion.objects.select_related("entry", "event").prefetch_related("entry__takedowns")
     return versions.in_bulk(list(keys))
 
@@ -184,7 +184,7 @@ def describe_event(event: EntryEvent, *, hidden: str = "") -> dict[str, Any]:
 
 
 def explain_hidden(event: EntryEvent, entry: Entry) -> str:
-    """Return why the text of a step is not shown; empty if it is.
+    """Return why the text of an event is not shown; empty if it is.
 
     Corrections state the earlier description, so they go with the description.
     """
@@ -204,23 +204,23 @@ def chain_of(entry: Entry) -> list[EntryEvent]:
     return found
 
 
-def list_steps(benchmark: Benchmark, kind: str = "") -> list[int]:
-    """Return the primary keys of the public steps of all published entries, the newest first; ``kind`` filters them.
+def list_events(benchmark: Benchmark, kind: str = "") -> list[int]:
+    """Return the primary keys of the public events of all published entries, the newest first; ``kind`` filters them.
 
-    A step of an entry that was under an embargo counts from the end of the embargo: only then anybody could read it.
+    An event of an entry that was under an embargo counts from the end of the embargo: only then anybody could read it.
     """
     published = find_entries(benchmark).prefetch_related(None).order_by().values("pk")
-    steps = EntryEvent.objects.filter(kind__in=[kind] if kind in PUBLIC else PUBLIC, entry__in=published)
-    return list(steps.annotate(shown_at=_SHOWN_AT).order_by("-shown_at", "-pk").values_list("pk", flat=True))
+    events = EntryEvent.objects.filter(kind__in=[kind] if kind in PUBLIC else PUBLIC, entry__in=published)
+    return list(events.annotate(shown_at=_SHOWN_AT).order_by("-shown_at", "-pk").values_list("pk", flat=True))
 
 
 _SHOWN_AT = Greatest("at", Coalesce("entry__embargo_until", "at"))
 
 
-def load_steps(keys: Sequence[int]) -> list[EntryEvent]:
-    """Return steps of `list_steps` in their order, with entry, takedowns, version if there is one, and ``shown_at``."""
-    steps = EntryEvent.objects.annotate(shown_at=_SHOWN_AT).select_related("entry", "version")
-    found = steps.prefetch_related("entry__takedowns").in_bulk(list(keys))
+def load_events(keys: Sequence[int]) -> list[EntryEvent]:
+    """Return events of `list_events` in their order, with entry, takedowns, version (if any) and ``shown_at``."""
+    events = EntryEvent.objects.annotate(shown_at=_SHOWN_AT).select_related("entry", "version")
+    found = events.prefetch_related("entry__takedowns").in_bulk(list(keys))
     return [found[key] for key in keys]
 
 

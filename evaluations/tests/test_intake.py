@@ -176,7 +176,7 @@ def test_accepting_publishes_figures_and_rows(intake: Intake, olga: Person, sam:
     assert version.low <= version.rate <= (version.high or 0)
     assert version.rows == len(counted) == version.entry.audit.submission.trajectories.count()
     assert [each.pk for each in published.find_entries(intake.benchmark)] == [entry.pk]
-    assert [place.rank for place in published.rank(published.find_entries(intake.benchmark))] == [1]
+    assert [place.rank for place in published.load_board("web-tasks").rank()] == [1]
     with pytest.raises(Conflict, match="accepted"):
         entries.reject(olga, entry, "Too late.")
 
@@ -215,13 +215,13 @@ def test_removed_entry_keeps_its_page_and_leaves_the_ranking(
     entries.remove(olga, entry, "The agent had seen the answers.")
     found = published.find_entries(intake.benchmark)
     assert [each.pk for each in found] == [entry.pk]
-    assert published.rank(found) == []
+    assert published.load_board("web-tasks").rank() == []
     entries.appeal(sam, entry, "It had not.")
     with pytest.raises(Conflict, match="not decided your last appeal"):
         entries.appeal(sam, entry, "Really.")
     entries.decide_appeal(olga, entry, "Right.", upheld=True)
     entries.restore(olga, entry, "Right.")
-    assert len(published.rank(published.find_entries(intake.benchmark))) == 1
+    assert len(published.load_board("web-tasks").rank()) == 1
 
 
 def test_embargoed_entry_is_found_when_the_embargo_is_over(

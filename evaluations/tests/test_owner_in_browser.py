@@ -137,11 +137,13 @@ def test_entry_is_submitted_audited_published_appealed_and_scored_again(
     act(owner, "Decide the appeal", "Decide appeal", reason="It was.")
     act(owner, "Score again", "Publish new version", changes="task_0001 0", reason="It failed, as the video shows.")
     public.goto(url + reverse("registry", args=["shops"]))
+    public.reload()  # a page may be a minute old
     expect(public.get_by_text("50.0%").first).to_be_visible()
 
     owner.goto(act_on_entry)
     act(owner, "Remove", "Remove entry", reason="The bundle was revoked.")
     public.goto(url + reverse("registry-entry", args=["shops", entry.key]))
+    public.reload()
     expect(public.get_by_text("The bundle was revoked.").first).to_be_visible()
     kinds = list(entry.events.values_list("kind", flat=True))
     assert kinds == ["submitted", "checked", "accepted", "appealed", "appeal_decided", "rescored", "removed"]

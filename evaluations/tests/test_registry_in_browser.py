@@ -33,7 +33,7 @@ def build() -> list[str]:
         registered.accepted(entry, method=method, judge="some-judge" if method == "judge" else "", text=agent * 2)
         entries.append(entry)
     registered.rescored(entries[0], {"task_0002": 1, "task_0003": None}, HOSTILE)
-    registered.step(entries[2], Kind.REMOVED, HOSTILE)
+    registered.append(entries[2], Kind.REMOVED, HOSTILE)
     Takedown.objects.create(entry=entries[3], reason=HOSTILE, decided_by=registered.owner(), decided_at=START)
     keys = [entry.key for entry in Entry.objects.order_by("pk")]
     return [

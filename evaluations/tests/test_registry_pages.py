@@ -164,7 +164,7 @@ def test_a_comparison_of_unknown_entries_does_not_exist(shops: Benchmark, query:
 
 def test_an_empty_registry_says_so(shops: Benchmark) -> None:
     assert "No entry is published yet." in text("/registry/shops/")
-    assert "No such step yet." in text("/registry/shops/ledger")
+    assert "No such event yet." in text("/registry/shops/ledger")
     assert "No entries yet" in text("/registry/")
 
 
@@ -202,7 +202,7 @@ def fill(shops: Benchmark, agents: list[str]) -> None:
     for agent in agents:
         entry = registered.published(shops, agent, organisation=agent, model=agent, scaffold=agent)
         registered.rescored(entry, {"task_0003": None, "task_0002": 1}, f"{agent} again")
-    registered.step(entry, Kind.REMOVED, agents[-1])
+    registered.append(entry, Kind.REMOVED, agents[-1])
 
 
 def test_pages_are_well_formed_with_one_heading_and_nothing_from_elsewhere(shops: Benchmark) -> None:
@@ -229,7 +229,7 @@ def test_pages_are_well_formed_with_one_heading_and_nothing_from_elsewhere(shops
 def test_pages_of_a_registry_link_its_feeds(shops: Benchmark) -> None:
     shown = text("/registry/shops/")
     for kind, name in (("atom+xml", "feed.xml"), ("feed+json", "feed.json")):
-        stated = f'type="application/{kind}" title="New steps of Benchmark shops" href="/registry/shops/{name}"'
+        stated = f'type="application/{kind}" title="New events of Benchmark shops" href="/registry/shops/{name}"'
         assert f'<link rel="alternate" {stated}>' in shown
 
 
@@ -273,7 +273,7 @@ def test_each_step_changes_the_validators_of_what_shows_it(shops: Benchmark) -> 
     first, second = (registered.published(shops, f"Agent {name}") for name in "AB")
     addresses = list_addresses("shops", first.key, second.key)
     before = walk(addresses)
-    registered.step(first, Kind.CORRECTED, "The name was misspelt.")
+    registered.append(first, Kind.CORRECTED, "The name was misspelt.")
     after = walk(addresses)
     same = {each for each in addresses if before[each][1] == after[each][1] and before[each][0] == 200}
     assert same == {each for each in addresses if f"/{second.key}" in each or each == "/registry/"}
@@ -340,13 +340,13 @@ def test_the_json_of_all_entries_fits_its_schema_and_proves_the_chains(shops: Be
     assert [entry["state"] for entry in document["entries"]] == ["accepted", "accepted", "removed"]
     for entry in document["entries"]:
         previous = "0" * 64
-        for step in entry["chain"]:
-            if "reason" in step:
-                assert step["content"] == hash_of({"reason": step["reason"], "facts": step["facts"]})
+        for event in entry["chain"]:
+            if "reason" in event:
+                assert event["content"] == hash_of({"reason": event["reason"], "facts": event["facts"]})
             names = ("sequence", "kind", "role", "at", "content", "previous")
-            assert step["hash"] == hash_of({"entry": entry["key"], **{name: step[name] for name in names}})
-            assert step["previous"] == previous
-            previous = step["hash"]
+            assert event["hash"] == hash_of({"entry": entry["key"], **{name: event[name] for name in names}})
+            assert event["previous"] == previous
+            previous = event["hash"]
 
 
 def hash_of(value: Any) -> str:

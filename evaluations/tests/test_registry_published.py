@@ -45,17 +45,17 @@ def embargo(entry: Entry) -> None:
 def reject_again(entry: Entry) -> None:
     """As if an accepted entry were rejected: its version exists, but its state is what counts."""
     registered.accepted(entry)
-    registered.step(entry, Kind.REJECTED, "secret-rejection")
+    registered.append(entry, Kind.REJECTED, "secret-rejection")
 
 
 HIDDEN_STATES: dict[str, Callable[[Entry], Any]] = {
     "received": lambda entry: None,
-    "queried": lambda entry: registered.step(entry, Kind.QUERIED, "secret-query"),
-    "answered": lambda entry: registered.step(entry, Kind.ANSWERED, "secret-answer"),
-    "rejected": lambda entry: registered.step(entry, Kind.REJECTED, "secret-rejection"),
+    "queried": lambda entry: registered.append(entry, Kind.QUERIED, "secret-query"),
+    "answered": lambda entry: registered.append(entry, Kind.ANSWERED, "secret-answer"),
+    "rejected": lambda entry: registered.append(entry, Kind.REJECTED, "secret-rejection"),
     "rejected after a version": reject_again,
-    "withdrawn": lambda entry: registered.step(entry, Kind.WITHDRAWN, "secret-withdrawal"),
-    "appealed": lambda entry: registered.step(entry, Kind.APPEALED, "secret-appeal"),
+    "withdrawn": lambda entry: registered.append(entry, Kind.WITHDRAWN, "secret-withdrawal"),
+    "appealed": lambda entry: registered.append(entry, Kind.APPEALED, "secret-appeal"),
     "under embargo": embargo,
 }
 
@@ -107,8 +107,8 @@ def test_no_public_address_names_people_contacts_or_texts_between_submitter_and_
     second = registered.published(shops, "Second Agent")
     for kind in Kind:
         if kind not in published.PUBLIC:
-            registered.step(second, kind, f"secret-{kind}", file="secret-file")
-    registered.step(second, Kind.ACCEPTED)
+            registered.append(second, kind, f"secret-{kind}", file="secret-file")
+    registered.append(second, Kind.ACCEPTED)
     found = walk(list_addresses("shops", first.key, second.key))
     for address, (_, _, body) in found.items():
         assert [word for word in HIDDEN if word.encode() in body] == [], address
@@ -141,7 +141,7 @@ def test_a_registry_that_is_not_public_does_not_exist(shops: Benchmark, change: 
 
 def test_a_removed_entry_keeps_page_figures_and_reason_and_leaves_the_leaderboard(shops: Benchmark) -> None:
     entry = Entry.objects.get()
-    registered.step(entry, Kind.REMOVED, "Two annotators worked on the agent.")
+    registered.append(entry, Kind.REMOVED, "Two annotators worked on the agent.")
     board = published.load_board("shops")
     assert board.rank() == []
     assert [each.entry for each in board.removed] == [entry.pk]
@@ -153,7 +153,7 @@ def test_a_removed_entry_keeps_page_figures_and_reason_and_leaves_the_leaderboar
     assert "removed" in Client().get(f"/registry/shops/{entry.key}/badge.svg").content.decode()
     for name in ("every-eval-ever.json", "eval-results.yaml?dataset=a/b"):
         assert Client().get(f"/registry/shops/{entry.key}/{name}").status_code == 404
-    registered.step(entry, Kind.RESTORED)
+    registered.append(entry, Kind.RESTORED)
     assert [place.entry for place in published.load_board("shops").rank()] == [entry.pk]
 
 
@@ -161,7 +161,7 @@ def test_a_description_that_was_taken_down_is_shown_nowhere(shops: Benchmark) ->
     entry = registered.published(
         shops, "Regretted Agent", organisation="Regretted Ltd", link="https://regretted.example"
     )
-    registered.step(entry, Kind.CORRECTED, before={"agent": "Regretted Name"})
+    registered.append(entry, Kind.CORRECTED, before={"agent": "Regretted Name"})
     Takedown.objects.create(
         entry=entry, reason="The maker asked us to.", decided_by=registered.owner(), decided_at=timezone.now()
     )
@@ -174,7 +174,7 @@ def test_a_description_that_was_taken_down_is_shown_nowhere(shops: Benchmark) ->
 
 def test_the_text_of_a_step_that_was_taken_down_gives_way_to_its_reason(shops: Benchmark) -> None:
     entry = Entry.objects.get()
-    appealed = registered.step(entry, Kind.APPEALED, "Mr Bean judged wrongly.")
+    appealed = registered.append(entry, Kind.APPEALED, "Mr Bean judged wrongly.")
     addresses = list_addresses("shops", entry.key)
     validators = {address: found[1] for address, found in walk(addresses).items()}
     Takedown.objects.create(
@@ -215,10 +215,10 @@ def test_steps_of_an_entry_count_from_the_end_of_its_embargo(shops: Benchmark) -
     registered.accepted(late)
     Entry.objects.filter(pk=late.pk).update(embargo_until=timezone.now())
     registered.published(shops, "Newest Agent")
-    steps = published.load_steps(published.list_steps(shops))
-    assert [step.entry.agent for step in steps] == ["Newest Agent", "Late Agent", "Published Agent"]
+    events = published.load_events(published.list_events(shops))
+    assert [event.entry.agent for event in events] == ["Newest Agent", "Late Agent", "Published Agent"]
     Entry.objects.filter(pk=late.pk).update(embargo_until=timezone.now())
-    assert published.load_steps(published.list_steps(shops)[:1])[0].entry.agent == "Late Agent"
+    assert published.load_events(published.list_events(shops)[:1])[0].entry.agent == "Late Agent"
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "ftp://files.example/x", "data:text/html,x"])

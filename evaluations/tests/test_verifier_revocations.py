@@ -247,3 +247,11 @@ def test_command_line_takes_lists_and_names_a_bad_one(
     assert f"--revocations {bad} is not a list of revocations" in capsys.readouterr().err
     assert main([str(bundle), "--revocations", str(tmp_path / "none")]) == 2
     assert "the file does not exist" in capsys.readouterr().err
+
+
+def test_earliest_time_of_a_key_that_was_revoked_twice_counts(found: Check, events: list[Any]) -> None:
+    between = "2026-04-01T00:00:00.000000+00:00"
+    twice = revocations(key_entry(KEY, LISTED_AT), key_entry(KEY, between), key=NEXT_KEY)
+    (finding,) = found(twice, anchors=[head(events)])
+    assert finding.result is FAIL
+    assert f"with effect from {between}" in finding.says

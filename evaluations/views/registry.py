@@ -1,4 +1,4 @@
-"""The public registry of a benchmark: its leaderboard, and entries with their rows and steps.
+"""The public registry of a benchmark: its leaderboard, and entries with their rows and events.
 
 What may be shown is decided in `evaluations.registry.published` alone.
 """
@@ -29,7 +29,7 @@ from evaluations.tables import visible
 from evaluations.views.public import answer, public
 
 ENTRIES, ROWS, REMOVED = 25, 50, 5  # of a page: with long names it stays below 60 kB
-MOST_TASKS = 20  # named in a step; the rows of its version have all
+MOST_TASKS = 20  # named in an event; the rows of its version have all
 KEY = re.compile(r"[0-9a-f]{12}")
 
 
@@ -132,18 +132,18 @@ def _show_entry(request: HttpRequest, benchmark: Benchmark, found: Entry, versio
     groups = {name: [row for row in rows if _fits(row, name)] for name in FILTERS}
     chosen = request.GET.get("rows", "")
     chosen = chosen if chosen in FILTERS else ""
-    steps, line = describe_steps(found), build_line(version, benchmark, entry=found)
+    events, line = describe_events(found), build_line(version, benchmark, entry=found)
     context = {
         "benchmark": benchmark,
         "entry": found,
         "line": line,
-        "removed": _find_removal(found, steps),
+        "removed": _find_removal(found, events),
         "versions": [(each, describe_figures(each)) for each in found.versions.select_related("event")][::-1],
         "newest": version.pk == found.newest,  # type: ignore[attr-defined]
         "filters": [(name, words, len(groups[name]), name == chosen) for name, words in FILTERS.items()],
         "chosen": FILTERS[chosen],
         "page": paginate(request, [(row, name_verdict(row.verdict)) for row in groups[chosen]], ROWS),
-        "steps": steps[::-1],
+        "events": events[::-1],
         "alternative": describe_badge(benchmark, line, removed=chain.state_of(found) is State.REMOVED),
         "badge": request.build_absolute_uri(address_of(benchmark, found, "registry-badge")),
         "here": request.build_absolute_uri(address_of(benchmark, found)),
@@ -174,8 +174,8 @@ def name_verdict(verdict: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A step as anybody may read it: its text, or why that was taken down; ``facts`` by name, in words."""
+class DescribedEvent:
+    """An event as anybody may read it: its text, or why that was taken down; ``facts`` by name, in words."""
 
     event: EntryEvent
     reason: str
@@ -183,17 +183,19 @@ class Step:
     facts: list[tuple[str, str]]
 
 
-def describe_steps(found: Entry) -> list[Step]:
-    return [describe_step(event, found) for event in published.chain_of(found)]
+def describe_events(found: Entry) -> list[DescribedEvent]:
+    return [describe_event(event, found) for event in published.chain_of(found)]
 
 
-def describe_step(event: EntryEvent, of: Entry) -> Step:
+def describe_event(event: EntryEvent, of: Entry) -> DescribedEvent:
     stated = published.describe_event(event, hidden=published.explain_hidden(event, of))
-    return Step(event, stated.get("reason", ""), stated.get("taken_down", ""), _list_facts(stated.get("facts", {})))
+    return DescribedEvent(
+        event, stated.get("reason", ""), stated.get("taken_down", ""), _list_facts(stated.get("facts", {}))
+    )
 
 
 def _list_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the facts of a step in words."""
+    """Return the facts of an event in words."""
     found = []
     if tasks := facts.get("tasks"):
         found.append(("Tasks", listing(list(tasks), MOST_TASKS)))
@@ -204,7 +206,7 @@ def _list_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _find_removal(found: Entry, steps: Sequence[Step]) -> Step | None:
+def _find_removal(found: Entry, events: Sequence[DescribedEvent]) -> DescribedEvent | None:
     if chain.state_of(found) is not State.REMOVED:
         return None
-    return next(step for step in reversed(steps) if step.event.kind == Kind.REMOVED)
+    return next(each for each in reversed(events) if each.event.kind == Kind.REMOVED)

@@ -21,7 +21,7 @@ from evaluations.registry.figures import describe_figures, measure
 from evaluations.tables import Column, Table, tabulate, visible
 from evaluations.views.exporting import csv_file
 from evaluations.views.public import answer, public
-from evaluations.views.registry import Line, address_of, build_line, describe_badge, describe_step, find_version
+from evaluations.views.registry import Line, address_of, build_line, describe_badge, describe_event, find_version
 
 ENTRIES, LINES, ITEMS = 20, 50, 30  # of a page of entries.json, a page of entries.csv, and a feed
 LONGEST_TASK = 100  # characters of ?task=
@@ -145,21 +145,21 @@ def _write_feed(request: HttpRequest, benchmark: Benchmark) -> HttpResponse:
 
 
 def _list_items(request: HttpRequest, benchmark: Benchmark) -> list[dict[str, Any]]:
-    """Return the newest steps for feeds: id, url, title, content_text and date, without control characters."""
-    steps = published.load_steps(published.list_steps(benchmark)[:ITEMS])
-    return [_build_item(request, benchmark, event) for event in steps]
+    """Return the newest events for feeds: id, url, title, content_text and date, without control characters."""
+    events = published.load_events(published.list_events(benchmark)[:ITEMS])
+    return [_build_item(request, benchmark, event) for event in events]
 
 
 def _build_item(request: HttpRequest, benchmark: Benchmark, event: EntryEvent) -> dict[str, Any]:
-    entry, step = event.entry, describe_step(event, event.entry)
+    entry, described = event.entry, describe_event(event, event.entry)
     url = request.build_absolute_uri(address_of(benchmark, entry))
     version = getattr(event, "version", None)
-    parts = [f"{describe_figures(version).in_words}." if version else "", step.reason]
-    if step.taken_down:
-        parts.append(f"The text of this step was taken down: {step.taken_down}")
+    parts = [f"{describe_figures(version).in_words}." if version else "", described.reason]
+    if described.taken_down:
+        parts.append(f"The text of this event was taken down: {described.taken_down}")
     return {
-        "id": f"{url}#step-{event.sequence}",
-        "url": f"{url}#step-{event.sequence}",
+        "id": f"{url}#event-{event.sequence}",
+        "url": f"{url}#event-{event.sequence}",
         "title": visible(f"{published.describe_entry(entry).name}: {event.get_kind_display().lower()}"),
         "content_text": visible(" ".join(part for part in parts if part)),
         "date": event.shown_at,  # type: ignore[attr-defined]

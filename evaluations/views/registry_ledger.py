@@ -1,4 +1,4 @@
-"""The public ledger: the steps of all entries of a benchmark, with the rows that they included, removed or rescored."""
+"""The public ledger: events of all entries of a benchmark, with the rows that they included, removed or rescored."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from evaluations.registry.chain import Kind
 from evaluations.registry.figures import Figures, describe_figures
 from evaluations.registry.published import Description
 from evaluations.views.public import answer, public
-from evaluations.views.registry import Step, address_of, describe_step, name_verdict
+from evaluations.views.registry import DescribedEvent, address_of, describe_event, name_verdict
 
-STEPS = 15  # of a page
-MOST_ROWS = 20  # of a step; its version has all
+EVENTS = 15  # of a page
+MOST_ROWS = 20  # of an event; its version has all
 KINDS = (Kind.ACCEPTED, Kind.RESCORED, Kind.REMOVED, Kind.RESTORED, Kind.CORRECTED, Kind.APPEALED, Kind.APPEAL_DECIDED)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that a step changed, in words; ``before`` is empty for a task that the entry did not have."""
+    """A row that an event changed, in words; ``before`` is empty for a task that the entry did not have."""
 
     row: EntryRow
     before: str
@@ -37,9 +37,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A step with ``counts`` of the rows of a first version in words, or the first changed rows of a later one."""
+    """An event with ``counts`` of the rows of a first version in words, or the first changed rows of a later one."""
 
-    step: Step
+    described: DescribedEvent
     about: Description
     address: str
     version: EntryVersion | None
@@ -51,20 +51,20 @@ class Recorded:
 
 @public
 def registry_ledger(request: HttpRequest, slug: str) -> HttpResponse:
-    """List the public steps of all entries, the newest first; ?kind= filters them."""
+    """List the public events of all entries, the newest first; ?kind= filters them."""
     board = published.load_board(slug)
     return answer(request, board.seal, lambda: _show_ledger(request, board.benchmark))
 
 
 def _show_ledger(request: HttpRequest, benchmark: Benchmark) -> HttpResponse:
     chosen = next((each for each in KINDS if each == request.GET.get("kind")), None)
-    shown = paginate(request, published.list_steps(benchmark, chosen or ""), STEPS)
+    shown = paginate(request, published.list_events(benchmark, chosen or ""), EVENTS)
     kinds = [(each.value, each.label.lower(), each is chosen) for each in KINDS]
     context = {
         "benchmark": benchmark,
         "page": shown,
-        "kinds": [("", "all steps", chosen is None), *kinds],
-        "steps": _record(published.load_steps(list(shown)), benchmark),
+        "kinds": [("", "all events", chosen is None), *kinds],
+        "events": _record(published.load_events(list(shown)), benchmark),
     }
     return render(request, "evaluations/registry_ledger.html", context | {"part": "ledger"})
 
@@ -78,7 +78,7 @@ def _record(events: Sequence[EntryEvent], benchmark: Benchmark) -> list[Recorded
         rows, more = changes.get(version.pk, ([], 0)) if version else ([], 0)
         found.append(
             Recorded(
-                step=describe_step(event, event.entry),
+                described=describe_event(event, event.entry),
                 about=published.describe_entry(event.entry),
                 address=f"{address}?version={version.number}" if version else address,
                 version=version,

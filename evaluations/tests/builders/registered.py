@@ -1,4 +1,4 @@
-"""Entries of a public registry, written without bundles: a step of the chain, a version and its rows at a time."""
+"""Entries of a public registry, written without bundles: an event of the chain, a version and its rows at a time."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def submitted(benchmark: Benchmark, agent: str = "Careful Agent", **columns: Any
     return entry
 
 
-def step(entry: Entry, kind: EntryEvent.Kind, reason: str = REASON, **facts: Any) -> EntryEvent:
-    """A step of an owner."""
+def append(entry: Entry, kind: EntryEvent.Kind, reason: str = REASON, **facts: Any) -> EntryEvent:
+    """An event of an owner."""
     return chain.append(entry, kind, Role.OWNER, owner(), reason=reason, facts=facts)
 
 
@@ -59,7 +59,7 @@ def accepted(
     entry: Entry, verdicts: Sequence[int | None] = VERDICTS, *, reason: str = REASON, text: str = "", **columns: Any
 ) -> EntryVersion:
     """The first version: a row for each verdict, left out if there is none."""
-    version = _create_version(entry, step(entry, Kind.ACCEPTED, reason), verdicts, **columns)
+    version = _create_version(entry, append(entry, Kind.ACCEPTED, reason), verdicts, **columns)
     saved(
         EntryRow(
             entry=entry,
@@ -81,7 +81,7 @@ def rescored(
 ) -> EntryVersion:
     """Another version: of each task the verdict that counts from now on, None to leave it out."""
     facts = {task: {"verdict": verdict, "included": verdict is not None} for task, verdict in changes.items()}
-    event = step(entry, Kind.RESCORED, reason, tasks=facts)
+    event = append(entry, Kind.RESCORED, reason, tasks=facts)
     rows = {row.task_id: row for row in EntryRow.objects.filter(entry=entry).order_by("version__number")}
     now = {task: row.verdict if row.included else None for task, row in rows.items()} | changes
     version = _create_version(entry, event, list(now.values()), **columns)
