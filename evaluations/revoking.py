@@ -115,6 +115,12 @@ def check_own(outcome: Outcome, given: Given) -> list[Finding]:
     return []
 
 
+def find_reasons(manifest: str) -> list[str]:
+    """Return why this instance has revoked a bundle; empty if it has not, or only named its successor."""
+    revoked = (event.payload for event in _find_entries(BUNDLE) if event.payload["manifest"] == manifest)
+    return [each["reason"] for each in revoked if each["superseded_by"] is None]
+
+
 def _find_entries(*kinds: str) -> list[Event]:
     return list(Event.objects.filter(submission=None, kind__in=kinds).order_by("sequence"))
 

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
-            model_name='agent',
+            model_name='submission',
             name='organisation',
             field=models.CharField(blank=True, db_default='', default='', max_length=200),
         ),

@@ -29,10 +29,7 @@ def seed_hash(seed: str) -> str:
 
 
 class Agent(models.Model):
-    """``organisation`` is who built it, if an entry of a benchmark states it; see `Affiliation`."""
-
     name = models.CharField(max_length=200, unique=True)
-    organisation = models.CharField(max_length=200, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return self.name
@@ -58,9 +55,11 @@ class Submission(models.Model):
     its trajectories, for new labels by people who have not seen the first ones. Nothing is changed in an archived one
     until it is restored. A deleted one stays archived, without trajectories: only its events are left.
     ``import_report`` is the report of the import that created the submission, as in its first event.
+    ``organisation`` is who built the agent, if an entry of a benchmark states it; see `Affiliation`.
     """
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.PROTECT, related_name="submissions")
+    organisation = models.CharField(max_length=200, blank=True, default="", db_default="")
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="submissions")
     attempt = models.PositiveIntegerField(default=1)
     digest = models.CharField(max_length=64)

@@ -162,7 +162,7 @@ def _may_have(person: Person, submission: Submission, role: Membership.Role) -> 
         raise Conflict("Only submissions from evidence bundles have auditors.")
     if blinding.is_hidden(person, submission):
         raise Conflict(f"{person} labels a sample of the same trajectories blind. Add them after it is frozen.")
-    built_by = submission.agent.organisation
+    built_by = submission.organisation
     if role != Role.MAINTAINER and blinding.has_conflict(person, built_by):
         raise Conflict(f"{person} declares to belong to {built_by}, which built this agent.", "conflict_of_interest")
     audited = submission.sample_of

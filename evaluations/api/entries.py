@@ -22,7 +22,7 @@ from evaluations import jobs
 from evaluations.api.exporting import ClaimSerializer
 from evaluations.auditing import reference_data
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import chain, entries
+from evaluations.registry import chain, checks, entries
 from evaluations.registry.chain import Kind, State
 from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, IntakeForm, build_changes
 
@@ -41,6 +41,11 @@ class EntryEventSerializer(serializers.ModelSerializer):
     class Meta:
         model = EntryEvent
         fields = ("sequence", "kind", "role", "at", "reason", "facts", "previous", "hash")
+
+    def to_representation(self, instance: EntryEvent) -> dict[str, Any]:
+        """Leave out the checks, which `EntryDetailSerializer` states as far as the reader may see them."""
+        stated = super().to_representation(instance)
+        return stated | {"facts": {}} if instance.kind == Kind.CHECKED else stated
 
 
 class EntrySerializer(serializers.ModelSerializer):
@@ -71,7 +76,10 @@ class EntryDetailSerializer(EntrySerializer):
     @extend_schema_field(ClaimSerializer(many=True))
     def get_checks(self, entry: Entry) -> list[dict[str, Any]]:
         last = entry.events.filter(kind=Kind.CHECKED).order_by("-sequence").first()
-        return [each | {"places": []} for each in last.facts["checks"]] if last else []
+        stated = last.facts["checks"] if last else []
+        if self.context.get("role") is not EntryEvent.Role.OWNER:
+            stated = checks.hide_others(stated)
+        return [each | {"places": []} for each in stated]
 
 
 class NewEntrySerializer(serializers.ModelSerializer):
@@ -147,7 +155,8 @@ class IntakeSerializer(serializers.ModelSerializer):
         return entries.is_open(intake)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        opens, closes = attrs.get("opens_at"), attrs.get("closes_at")
+        saved = {name: getattr(self.instance, name, None) for name in ("opens_at", "closes_at")}
+        opens, closes = (attrs.get(name, saved[name]) for name in saved)
         if opens and closes and closes <= opens:
             raise serializers.ValidationError({"closes_at": ["Enter a moment after the opening."]})
         return attrs
@@ -170,7 +179,7 @@ class BenchmarkIntake(View):
         """Save the settings. The first call opens the intake: the caller, a maintainer of the instance, becomes the
         first owner."""
         benchmark = entries.configurable_benchmark(request.user, slug)
-        given = IntakeSerializer(data=request.data)
+        given = IntakeSerializer(Intake.objects.filter(benchmark=benchmark).first(), data=request.data)
         given.is_valid(raise_exception=True)
         return Response(IntakeSerializer(entries.configure(request.user, benchmark, **given.validated_data)).data)
 
@@ -269,8 +278,8 @@ class EntryDetail(View):
 
     def get(self, request: Request, key: str) -> Response:
         self.chosen()
-        found, _ = entries.entry_for(request.user, key)
-        return Response(EntryDetailSerializer(found).data)
+        found, role = entries.entry_for(request.user, key)
+        return Response(EntryDetailSerializer(found, context={"role": role}).data)
 
 
 class EntryActions(View):
@@ -288,11 +297,14 @@ class EntryActions(View):
     )
     def post(self, request: Request, key: str) -> Response:
         """Act on an entry, which appends an event. 403 if it is for the other side, 409 if the state forbids it."""
-        found, _ = entries.entry_for(request.user, key)
+        found, role = entries.entry_for(request.user, key)
         given = EntryActionSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         _take(request, found, given.validated_data)
-        return Response(EntryDetailSerializer(entries.entry_for(request.user, key)[0]).data, status.HTTP_201_CREATED)
+        return Response(
+            EntryDetailSerializer(entries.entry_for(request.user, key)[0], context={"role": role}).data,
+            status.HTTP_201_CREATED,
+        )
 
 
 def _choose_job(*, is_package: bool) -> Callable[[str], Any]:
@@ -305,7 +317,7 @@ def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
     if simple := (OWNER_ACTIONS | SUBMITTER_ACTIONS).get(action):
         simple(person, found, reason)
     elif action == "answer":
-        is_package = found.package_id is not None
+        is_package = entries.sends_trajectories(found)
         file = entries.SentFile(given["file"], is_package) if "file" in given else None
         with report_stopped_import("file"):
             entries.answer(person, found, reason, file, _choose_job(is_package=is_package))

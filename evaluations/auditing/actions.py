@@ -56,6 +56,7 @@ def decide(person: Any, audit: Audit, outcome: str, reason: str) -> AuditDecisio
     What the rule of the audit says at this moment is stored with it; another decision is possible.
     """
     _require(person, audit.submission)
+    _require_impartial(person, audit)
     if outcome not in AuditDecision.Outcome.values:
         message = "Accept, query or reject the submission."
         raise Incomplete([Problem("outcome_unknown", message, "outcome")])
@@ -88,6 +89,13 @@ def _set_archived(person: Any, audit: Audit, at: datetime | None) -> None:
             submission.save(update_fields=["archived_at"])
 
 
+def _require_impartial(person: Any, audit: Audit) -> None:
+    """Refuse people who submitted the bundle as an entry, and those of the organisation that built the agent."""
+    for entry in audit.entries.all():
+        if entry.submitted_by_id == person.pk or blinding.has_conflict(person, entry.organisation):
+            raise PermissionDenied("This bundle is your own or your organisation's entry. Another auditor has to act.")
+
+
 def _require(person: Any, submission: Submission) -> None:
     if access.role_in(person, submission) is not Role.AUDITOR:
         raise PermissionDenied("This is for the auditors of the submission.")
@@ -113,6 +121,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None, toleranc
     with transaction.atomic():
         audited = audit.submission = lock_submission(audit.submission_id)  # the loaded row may predate the lock
         _require_permission(person, audited)
+        _require_impartial(person, audit)
         tasks = sorted(find_to_label(audited.trajectories.all()).values_list("task__external_id", flat=True))
         chosen_seed, nonce = (seed or "").strip(), ""
         _validate(audit, size, len(tasks), chosen_seed)
@@ -207,6 +216,7 @@ def _sample(audited: Submission, chosen: list[str]) -> Submission:
         required_labels=min(max(audited.required_labels, MINIMUM_LABELS), MOST_LABELS),
         spot_check_rate=max(audited.spot_check_rate, LEAST_SPOT_CHECKS),
         sample_of=audited,
+        organisation=audited.organisation,
         import_report=report.as_json(),
     )
 

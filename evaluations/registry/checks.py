@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from annotation.blinding import fold_name
 from annotation.formats.printable import counted
 from annotation.models import Submission
+from evaluations import revoking
 from evaluations.auditing.results import find_related_bundles
 from evaluations.exports import find_not_covered
 from evaluations.models import Audit, Entry, Relationship
@@ -28,6 +30,8 @@ class Check(NamedTuple):
 
 TITLES = {
     "bundle": "Bundle",
+    "identity": "Agent and benchmark",
+    "revocations": "Revocations",
     "signature": "Signer",
     "tasks": "Tasks and their versions",
     "coverage": "Coverage",
@@ -40,14 +44,25 @@ TITLES = {
 
 def check(entry: Entry, audit: Audit) -> list[Check]:
     """Return all checks of an entry whose bundle was opened, failures first."""
-    found = [_check_bundle(audit), *_repeat_findings(audit), _find_duplicates(entry, audit), _check_relationship(entry)]
+    found = [
+        *(_check_bundle(audit), _check_identity(entry, audit), *_repeat_findings(audit), *_find_revoked(audit)),
+        *(_find_duplicates(entry, audit), _check_relationship(entry)),
+    ]
     return sorted(found, key=lambda each: (FAIL, NOTE, PASS).index(each.result))
 
 
 def check_imported(entry: Entry, submission: Submission) -> list[Check]:
     """Return all checks of an entry whose trajectories were imported, failures first."""
-    found = [_check_coverage(submission), _find_named_alike(entry), _check_relationship(entry)]
+    found = [_check_coverage(submission), _check_fresh(entry, submission), _check_relationship(entry)]
     return sorted(found, key=lambda each: (FAIL, NOTE, PASS).index(each.result))
+
+
+def _check_fresh(entry: Entry, submission: Submission) -> Check:
+    """Fail if the trajectories were on this instance before: then the labels are perhaps not of this entry."""
+    others = Entry.objects.filter(submission=submission).exclude(pk=entry.pk)
+    if others.exists() or (entry.package is not None and submission.created_at < entry.package.created_at):
+        return Check("duplicates", FAIL, f"These trajectories were imported before, as submission {submission.pk}.")
+    return _find_named_alike(entry)
 
 
 def _check_coverage(submission: Submission) -> Check:
@@ -57,6 +72,12 @@ def _check_coverage(submission: Submission) -> Check:
         named = ", ".join(missing[:MOST_SHOWN])
         return Check("coverage", FAIL, f"{counted(len(missing), 'task')} without a trajectory, such as {named}.")
     return Check("coverage", PASS, f"Every task has a trajectory: {len(present)}.")
+
+
+def hide_others(stated: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return checks for a submitter: without the names of other entries, which need not be public."""
+    hidden = {"says": "The owners see which other entries are alike."}
+    return [each | hidden if each["name"] == "duplicates" and each["result"] != PASS else each for each in stated]
 
 
 def check_refused(reason: str) -> list[Check]:
@@ -69,6 +90,20 @@ def _check_bundle(audit: Audit) -> Check:
     if failed:
         return Check("bundle", FAIL, f"{counted(len(failed), 'check')} of the bundle failed: {', '.join(failed)}.")
     return Check("bundle", PASS, "Nothing was changed since it was signed, and the rules were followed.")
+
+
+def _check_identity(entry: Entry, audit: Audit) -> Check:
+    """Compare what the bundle is of with the entry: a bundle of another agent would raise this one's rate."""
+    agent, slug = audit.submission.agent.name, audit.submission.benchmark.stated_slug
+    says = f"The bundle is of the agent {agent} on the benchmark {slug}."
+    if fold_name(agent) == fold_name(entry.agent) and slug == entry.benchmark.stated_slug:
+        return Check("identity", PASS, says)
+    return Check("identity", FAIL, f"{says} The entry is of {entry.agent} on {entry.benchmark.stated_slug}.")
+
+
+def _find_revoked(audit: Audit) -> Iterator[Check]:
+    for reason in revoking.find_reasons(audit.manifest):
+        yield Check("revocations", FAIL, f"This instance has revoked the bundle: {reason}")
 
 
 def _repeat_findings(audit: Audit) -> Iterator[Check]:

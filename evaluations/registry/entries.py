@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
@@ -16,13 +16,15 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404
 
 from annotation import access, arrivals, blinding, clock
-from annotation.models import Agent, Benchmark, Person, Task, Upload
-from annotation.records import Problem
+from annotation.models import Benchmark, Person, Submission, Task, Upload
+from annotation.models import Membership as Member
+from annotation.records import Problem, Verdict
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.erasing import lock_account
 from annotation.workflow.guards import Role as Membership
 from annotation.workflow.guards import join, require_reason
 from evaluations.auditing.reference_data import encode_reference_data
+from evaluations.auditing.results import find_related_bundles
 from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, EntryVersion, Intake, Owner, Takedown
 from evaluations.registry import chain, checks, scoring
 from evaluations.registry.chain import Kind, Role, State
@@ -35,6 +37,7 @@ from judges.working.call_log import make_storable
 
 WAITING = (State.RECEIVED, State.QUERIED)
 MOST_WAITING = 5  # entries of one person: each bundle is read whole
+MOST_A_DAY = 20  # with those that were withdrawn
 NOT_CHECKED = "Its file is not checked yet."
 RELATED = ("benchmark", "upload", "package", "submission", "audit__submission")
 MOST_PROBLEMS = 5  # of an import, shown in the checks
@@ -45,6 +48,11 @@ class SentFile(NamedTuple):
 
     content: Any
     is_package: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Return the kind for the chain, without the file's name, which can be a person's."""
+        return "trajectories" if self.is_package else "bundle"
 
 
 # --- owners and intake -----------------------------------------------------------------------------------------------
@@ -77,9 +85,12 @@ def add_owner(actor: Person, benchmark: Benchmark, person: Person) -> Owner:
     if not access.may_create_submissions(person):
         message = f"{person} cannot be an owner: owners open bundles, which only maintainers of the instance may do."
         raise Incomplete([Problem("owner_may_not_open_bundles", message, "person")])
-    made, _ = Owner.objects.get_or_create(
-        benchmark=benchmark, person=person, defaults={"added_by": actor, "added_at": clock.now()}
-    )
+    with transaction.atomic():
+        made, _ = Owner.objects.get_or_create(
+            benchmark=benchmark, person=person, defaults={"added_by": actor, "added_at": clock.now()}
+        )
+        for entry in Entry.objects.filter(benchmark=benchmark, audit__isnull=False).select_related(*RELATED):
+            _admit_owners(entry)
     return made
 
 
@@ -88,9 +99,12 @@ def remove_owner(actor: Person, benchmark: Benchmark, person: Person) -> None:
         Benchmark.objects.select_for_update(no_key=True).get(pk=benchmark.pk)
         _require_owner(actor, benchmark)
         owners = Owner.objects.filter(benchmark=benchmark)
-        if not owners.exclude(person=person).exists():
+        if not owners.exclude(person=person).filter(person__is_active=True).exists():
             raise Conflict("A benchmark with an intake needs an owner: add another one first.")
         owners.filter(person=person).delete()
+        read = Member.objects.filter(person=person, role=Membership.AUDITOR, deactivated_at=None)
+        audited = Entry.objects.filter(benchmark=benchmark, audit__isnull=False).values("audit__submission")
+        read.filter(submission__in=audited).update(deactivated_at=clock.now())
 
 
 def configure(actor: Person, benchmark: Benchmark, **values: Any) -> Intake:
@@ -172,10 +186,13 @@ def submit(
         waiting = own_entries(person).filter(Q(deciding_kind__in=[str(Kind.SUBMITTED), str(Kind.ANSWERED)]))
         if waiting.count() >= MOST_WAITING:
             raise Conflict(f"{MOST_WAITING} of your entries wait for the owners. Withdraw one, or wait.")
+        lately = Entry.objects.filter(submitted_by=person, submitted_at__gt=clock.now() - timedelta(days=1))
+        if lately.count() >= MOST_A_DAY:
+            raise Conflict(f"You have submitted {MOST_A_DAY} entries within a day. Try again tomorrow.")
         entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)
         _receive(entry, intake, file, send)
         entry.save(force_insert=True)
-        chain.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.content.name[:255]})
+        chain.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.kind})
     return entry
 
 
@@ -183,20 +200,20 @@ def _receive(entry: Entry, intake: Intake, file: SentFile, send: Callable[[str],
     """Store the file of an entry, which an owner uploads for the submitter: audit or submission become theirs."""
     if not is_open(intake):
         raise Conflict("This benchmark takes no entries now.")
-    owner = Owner.objects.filter(benchmark=intake.benchmark_id, person__is_active=True).select_related("person").first()
+    owner = next(iter(_find_impartial_owners(entry, intake.benchmark)), None)
     if owner is None:
-        raise Conflict("This benchmark has no owner who could open the bundle. Ask its contact.")
+        raise Conflict("This benchmark has no impartial owner who could open the file. Ask its contact.")
     if file.is_package and not intake.takes_trajectories:
         raise Conflict("This benchmark takes no trajectories without labels. Send an evidence bundle.")
     entry.upload = entry.package = entry.audit = entry.submission = None
     if file.is_package:
-        entry.package = Upload(uploaded_by=owner.person, benchmark=intake.benchmark, agent_name=entry.agent)
+        entry.package = Upload(uploaded_by=owner, benchmark=intake.benchmark, agent_name=entry.agent)
         entry.package.protocol_version = max(PROTOCOL_DIGESTS)
         arrivals.receive(entry.package, file.content, send)
         return
     keys = parse_keys(intake.trusted_keys) if intake.trusted_keys.strip() else None
     given = Given(keys=keys, tasks=list_tasks(intake.benchmark) or None)
-    entry.upload = BundleUpload(uploaded_by=owner.person, given=encode_reference_data(given))
+    entry.upload = BundleUpload(uploaded_by=owner, given=encode_reference_data(given))
     arrivals.receive(entry.upload, file.content, send)
 
 
@@ -217,7 +234,7 @@ def answer(person: Person, entry: Entry, reason: str, file: SentFile | None, sen
         if file is not None:
             _receive(row, Intake.objects.get(benchmark=row.benchmark_id), file, send)
             row.save(update_fields=["upload", "package", "audit", "submission"])
-            facts["file"] = file.content.name[:255]
+            facts["file"] = file.kind
         said = require_reason(reason, "an answer")
         chain.append(row, Kind.ANSWERED, Role.SUBMITTER, person, reason=said, facts=facts)
 
@@ -231,6 +248,13 @@ def find_unchecked() -> list[str]:
         done = Entry.objects.filter(~Exists(checked), **{f"{name}__finished_at__isnull": False})
         found += map(str, done.values_list(name, flat=True))
     return found
+
+
+def sends_trajectories(entry: Entry) -> bool:
+    """Return whether the newest file of an entry has trajectories without labels; its record may be deleted."""
+    sent = entry.events.filter(kind__in=(Kind.SUBMITTED, Kind.ANSWERED)).order_by("-sequence")
+    kinds = (event.facts["file"] for event in sent if "file" in event.facts)
+    return next(kinds, "") == SentFile(None, is_package=True).kind
 
 
 def _checked_upload(entry: Entry) -> str | None:
@@ -248,6 +272,7 @@ def record_checks(upload_id: str) -> None:
             return
         made = _check_bundle(row) if row.upload else _check_package(row)
         row.save(update_fields=["audit", "submission"])
+        _record_organisation(row)
         facts = {"upload": upload_id} | make_storable(checks.as_facts(made))
         chain.append(row, Kind.CHECKED, Role.SYSTEM, facts=facts)
 
@@ -266,7 +291,6 @@ def _check_package(entry: Entry) -> list[Check]:
     entry.submission = entry.package.submission
     if entry.submission is None:
         return checks.check_refused(_describe_report(entry.package.report or {}))
-    Agent.objects.filter(pk=entry.submission.agent_id).update(organisation=entry.organisation)
     return checks.check_imported(entry, entry.submission)
 
 
@@ -279,14 +303,31 @@ def _describe_report(report: Mapping[str, Any]) -> str:
 
 
 def _admit_owners(entry: Entry) -> None:
-    """Let all owners read the audit, and keep people of the agent's organisation from labelling its sample."""
+    """Let all impartial owners read the audit."""
     assert entry.audit is not None  # noqa: S101 - the caller has checked it
     submission = entry.audit.submission
-    Agent.objects.filter(pk=submission.agent_id).update(organisation=entry.organisation)
-    present = set(submission.memberships.values_list("person", flat=True))
-    for owner in Owner.objects.filter(benchmark=entry.benchmark_id).select_related("person"):
-        if owner.person_id not in present and not blinding.is_hidden(owner.person, submission):
-            join(submission, owner.person, Membership.AUDITOR)
+    present = {each.person_id: each for each in submission.memberships.all()}
+    for person in _find_impartial_owners(entry, entry.benchmark):
+        member = present.get(person.pk)
+        if member is not None and member.deactivated_at is not None:
+            member.deactivated_at = None
+            member.save(update_fields=["deactivated_at"])
+        elif member is None and not blinding.is_hidden(person, submission):
+            join(submission, person, Membership.AUDITOR)
+
+
+def _find_impartial_owners(entry: Entry, benchmark: Benchmark) -> list[Person]:
+    """Return the owners who may audit an entry: neither its submitter nor of its organisation."""
+    owners = Owner.objects.filter(benchmark=benchmark, person__is_active=True).exclude(person=entry.submitted_by_id)
+    people = [owner.person for owner in owners.select_related("person")]
+    return [person for person in people if not blinding.has_conflict(person, entry.organisation)]
+
+
+def _record_organisation(entry: Entry) -> None:
+    """Keep people of the agent's organisation from labelling its trajectories, also in a sample."""
+    if entry.reviewed is not None:
+        both = Q(pk=entry.reviewed.pk) | Q(sample_of=entry.reviewed.pk)
+        Submission.objects.filter(both).update(organisation=entry.organisation)
 
 
 # --- deciding --------------------------------------------------------------------------------------------------------
@@ -304,6 +345,7 @@ def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
         _require_decidable(person, row, state, (*WAITING, State.REJECTED))
         if row.reviewed is not None and row.reviewed.frozen_at is None:
             raise Conflict("Its labels are not frozen, so they could still change.", "entry_not_frozen")
+        _require_no_open_sample(row)
         return _publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
 
 
@@ -353,13 +395,14 @@ def rescore(person: Person, entry: Entry, changes: Mapping[str, Change], reason:
     """
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, (State.ACCEPTED,))
+        _require_no_open_sample(row)
         return _publish(row, Kind.RESCORED, person, require_reason(reason, "scoring again"), changes)
 
 
 def remove(person: Person, entry: Entry, reason: str) -> None:
     """Take an entry off the leaderboard; its page, figures and chain stay, with the reason."""
     with _change(entry) as (row, state):
-        _require_owner(person, row.benchmark)
+        _require_impartial(person, row)
         _require_state(state, (State.ACCEPTED,))
         chain.append(row, Kind.REMOVED, Role.OWNER, person, reason=require_reason(reason, "removing"))
 
@@ -373,11 +416,13 @@ def restore(person: Person, entry: Entry, reason: str) -> None:
 def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason: str) -> None:
     """Correct the description; the event states the earlier values, without the contact."""
     with _change(entry) as (row, _):
-        _require_owner(person, row.benchmark)
+        _require_impartial(person, row)
         before = {name: str(getattr(row, name) or "") for name in description if name != "contact"}
         for name, value in description.items():
             setattr(row, name, value)
+        _require_impartial(person, row)
         row.save(update_fields=list(description))
+        _record_organisation(row)
         changed = {name: old for name, old in before.items() if old != str(getattr(row, name) or "")}
         said = require_reason(reason, "a correction")
         chain.append(row, Kind.CORRECTED, Role.OWNER, person, reason=said, facts={"before": changed})
@@ -386,7 +431,7 @@ def correct(person: Person, entry: Entry, description: Mapping[str, Any], reason
 def change_embargo(person: Person, entry: Entry, until: datetime | None, reason: str) -> None:
     """Set or end the embargo; what was public stays public."""
     with _change(entry) as (row, state):
-        _require_owner(person, row.benchmark)
+        _require_impartial(person, row)
         now = clock.now()
         if state in (State.ACCEPTED, State.REMOVED) and (row.embargo_until is None or row.embargo_until <= now):
             raise Conflict("This entry is public already, so it cannot be put under an embargo.")
@@ -399,7 +444,7 @@ def change_embargo(person: Person, entry: Entry, until: datetime | None, reason:
 def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = None) -> Takedown:
     """Stop showing the text of an event, or the description of the entry; the chain keeps its digest."""
     with _change(entry) as (row, _):
-        _require_owner(person, row.benchmark)
+        _require_impartial(person, row)
         event = None if sequence is None else row.events.filter(sequence=sequence).first()
         if sequence is not None and event is None:
             raise Incomplete([Problem("event_unknown", f"This entry has no event {sequence}.", "sequence")])
@@ -417,9 +462,8 @@ def _publish(
     standing = _load_changes(last) | dict(changes or {})
     try:
         scored = scoring.score(entry, standing)
-    except ValueError as error:
-        message = f"This entry has no task {error}. Enter ids of its rows."
-        raise Incomplete([Problem("task_unknown", message, "changes")]) from None
+    except scoring.UnknownTask as unknown:
+        raise Incomplete([Problem("task_unknown", str(unknown), "changes")]) from None
     facts = {name: {"verdict": each.verdict, "included": each.included} for name, each in (changes or {}).items()}
     event = chain.append(entry, kind, Role.OWNER, person, reason=reason, facts={"tasks": facts} if facts else None)
     made = EntryVersion.objects.create(
@@ -450,7 +494,8 @@ def _load_changes(version: EntryVersion | None) -> dict[str, Change]:
     events = version.entry.events.filter(kind=Kind.RESCORED, sequence__lte=version.event.sequence)
     for event in events.order_by("sequence"):
         for task_id, said in event.facts.get("tasks", {}).items():
-            found[task_id] = Change(event.reason[:500], said["verdict"], said["included"])
+            verdict = None if said["verdict"] is None else Verdict(said["verdict"])
+            found[task_id] = Change(event.reason[:500], verdict, said["included"])
     return found
 
 
@@ -483,6 +528,16 @@ def _require_impartial(person: Person, entry: Entry) -> None:
     if blinding.has_conflict(person, entry.organisation):
         says = f"You declare to belong to {entry.organisation}, so another owner has to decide about this entry."
         raise PermissionDenied(says)
+
+
+def _require_no_open_sample(entry: Entry) -> None:
+    """Refuse to publish verdicts while people label a sample of the same trajectories blind."""
+    if entry.audit is None:
+        return
+    related = [entry.audit, *find_related_bundles(entry.audit).others]
+    if any(each.sample is not None and each.sample.frozen_at is None for each in related):
+        says = "People still label a sample of it blind, and would see these verdicts. Freeze the sample first."
+        raise Conflict(says, "sample_open")
 
 
 def _require_decidable(person: Person, entry: Entry, state: State, allowed: tuple[State, ...]) -> None:

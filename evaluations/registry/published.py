@@ -5,7 +5,6 @@ Everything public is found here, so that no page, feed or badge decides by itsel
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Greatest
 from django.http import Http404
+from django.utils.crypto import salted_hmac
 
 from annotation import clock
 from annotation.backups.manifest import product_version
@@ -134,7 +134,9 @@ def make_seal(benchmark: Benchmark, *parts: Any) -> str:
 
     It may depend on published entries only, or it would reveal that something happens to the others.
     """
-    return hashlib.sha256(repr((_find_program_version(), benchmark.name, parts)).encode()).hexdigest()[:32]
+    # Keyed, or the primary keys among the parts could be guessed: they count the entries that are not published.
+    said = repr((_find_program_version(), benchmark.name, parts))
+    return salted_hmac("registry seal", said, algorithm="sha256").hexdigest()[:32]
 
 
 def seal_entry(benchmark: Benchmark, entry: Entry) -> str:
@@ -159,9 +161,18 @@ def find_version(entry: Entry, number: int | None = None) -> EntryVersion:
 
 def rows_of(version: EntryVersion) -> list[EntryRow]:
     """Return the rows of a version by task id: of each task the newest row up to this version."""
-    rows = EntryRow.objects.filter(entry=version.entry_id, version__number__lte=version.number)
-    newest = {row.task_id: row for row in rows.select_related("version").order_by("version__number")}
+    found = load_rows(EntryRow.objects.filter(entry=version.entry_id, version__number__lte=version.number))
+    newest = {row.task_id: row for row in found}
     return [newest[task_id] for task_id in sorted(newest)]
+
+
+def load_rows(rows: QuerySet[EntryRow]) -> list[EntryRow]:
+    """Return rows by version and task, with the reasons of takedowns in place of texts that were taken down."""
+    found = list(rows.select_related("version__event__takedown").order_by("version__number", "task_id"))
+    for row in found:
+        if (takedown := getattr(row.version.event, "takedown", None)) is not None and row.reason:
+            row.reason = takedown.reason
+    return found
 
 
 def describe_event(event: EntryEvent, *, hidden: str = "") -> dict[str, Any]:

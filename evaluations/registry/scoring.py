@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from annotation.models import Membership, SamplePlan, Submission
+from annotation.models import Adjudication, Label, SamplePlan, Submission
 from annotation.protocol import MINIMUM_LABELS
 from annotation.records import Verdict
 from evaluations import cases, estimating
@@ -30,6 +30,10 @@ class Change:
     included: bool = True
 
 
+class UnknownTask(Exception):
+    """A change of a task that the entry does not have, or that was not drawn for its planned sample."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """What a version publishes: ``columns`` of `EntryVersion`, and rows without their version."""
@@ -39,19 +43,24 @@ class Scored:
 
 
 def score(entry: Entry, changes: Mapping[str, Change] = {}) -> Scored:
-    """Return rate and rows of the final verdicts with ``changes`` by task id; ValueError for an unknown task."""
+    """Return rate and rows of the final verdicts with ``changes`` by task id; raises UnknownTask."""
     submission = entry.reviewed
     if submission is None:
         raise ValueError("The file of the entry was not opened.")
     found = cases.of_population(submission)
     if unknown := sorted(set(changes) - {case.task_id for case in found}):
-        raise ValueError(unknown[0])
+        raise UnknownTask(f"This entry has no task {unknown[0]}. Enter ids of its rows.")
     included = [
         _change(case, changes.get(case.task_id))
         for case in found
         if (change := changes.get(case.task_id)) is None or change.included
     ]
     planned = SamplePlan.objects.filter(submission=submission).exists()
+    judged = {case.task_id for case in found if case.final is not None}
+    if planned and (
+        outside := sorted(name for name, each in changes.items() if each.verdict is not None and name not in judged)
+    ):
+        raise UnknownTask(f"The task {outside[0]} was not drawn for the planned sample, so it takes no verdict.")
     rate = _estimate(submission, included) if planned else _count(included)
     texts = dict(submission.trajectories.values_list("task__external_id", "task__text"))
     rows = [_build_row(case, texts[case.task_id], changes.get(case.task_id), planned=planned) for case in found]
@@ -85,7 +94,10 @@ def _count(found: list[Case]) -> Measure:
 
 def _estimate(submission: Submission, found: list[Case]) -> Measure:
     judge = estimating.judge_of_plan(submission, list_judges(found, benchmark=submission.benchmark.slug))
-    return estimating.estimate(estimating.load_population(submission, judge, found)).combined
+    population = estimating.load_population(submission, judge, found)
+    counted = {estimating.pk_of(case) for case in found}  # tasks that were left out are not missing labels
+    items = {pk: item for pk, item in population.items.items() if pk in counted}
+    return estimating.estimate(replace(population, items=items)).combined
 
 
 def _build_row(case: Case, text: str, change: Change | None, *, planned: bool) -> EntryRow:
@@ -103,11 +115,12 @@ def _build_row(case: Case, text: str, change: Change | None, *, planned: bool) -
 
 
 def _count_people(submission: Submission) -> dict[str, int]:
-    people = Membership.objects.filter(submission=submission)
-    labels = {"labels": submission.required_labels or MINIMUM_LABELS}
-    return labels | {
-        name: people.filter(role=role).count()
-        for name, role in (("annotators", Membership.Role.ANNOTATOR), ("adjudicators", Membership.Role.ADJUDICATOR))
+    labels = Label.objects.filter(assignment__trajectory__submission=submission)
+    decided = Adjudication.objects.filter(trajectory__submission=submission, decided_at__isnull=False)
+    return {
+        "labels": submission.required_labels or MINIMUM_LABELS,
+        "annotators": labels.values("assignment__annotator").distinct().count(),
+        "adjudicators": decided.values("adjudicator").distinct().count(),
     }
 
 

@@ -107,6 +107,14 @@ def test_an_honest_attestation_passes(attested: Attested) -> None:
     assert found.says.startswith("It states what the documents show, signed by key ")
 
 
+def test_revoked_key_attests_nothing(attested: Attested) -> None:
+    text, bundle = sealed(attested.statement), attested.outcome.bundle
+    assert bundle is not None
+    found = attestation_finding(text, bundle, attested.digests, KEYS, "", {PUBLIC})
+    assert found.result.value == "fail"
+    assert found.says == "It is signed by a revoked key, so somebody else may have made it."
+
+
 def test_url_safe_base64_is_accepted_as_the_specification_requires(attested: Attested) -> None:
     spaced = (canonical_json(attested.statement).encode() + b" " * number for number in range(100))
     document = next(each for each in map(envelope, spaced) if {*"+/"} <= {*each["signatures"][0]["sig"]})

@@ -113,7 +113,7 @@ def test_the_ledger_tells_what_was_included_left_out_and_changed_from_what(shops
     assert "task_0001" not in text("/registry/shops/ledger?kind=accepted")
 
 
-def test_the_ledger_shows_twenty_rows_of_a_step_and_links_the_others(shops: Benchmark) -> None:
+def test_the_ledger_shows_twenty_rows_of_an_event_and_links_the_others(shops: Benchmark) -> None:
     entry = registered.submitted(shops)
     registered.accepted(entry, [1] * 30)
     registered.rescored(entry, {f"task_{number:04d}": 0 for number in range(30)})

@@ -172,7 +172,7 @@ def test_a_description_that_was_taken_down_is_shown_nowhere(shops: Benchmark) ->
     assert f"/registry/shops/{entry.key}/entry.json" in shown
 
 
-def test_the_text_of_a_step_that_was_taken_down_gives_way_to_its_reason(shops: Benchmark) -> None:
+def test_the_text_of_an_event_that_was_taken_down_gives_way_to_its_reason(shops: Benchmark) -> None:
     entry = Entry.objects.get()
     appealed = registered.append(entry, Kind.APPEALED, "Mr Bean judged wrongly.")
     addresses = list_addresses("shops", entry.key)
@@ -210,7 +210,7 @@ def test_only_the_newest_version_is_ranked(shops: Benchmark) -> None:
     assert [row.verdict for row in published.rows_of(first)] == list(registered.VERDICTS)
 
 
-def test_steps_of_an_entry_count_from_the_end_of_its_embargo(shops: Benchmark) -> None:
+def test_events_of_an_entry_count_from_the_end_of_its_embargo(shops: Benchmark) -> None:
     late = registered.submitted(shops, "Late Agent", embargo_until=timezone.now() - timedelta(seconds=1))
     registered.accepted(late)
     Entry.objects.filter(pk=late.pk).update(embargo_until=timezone.now())

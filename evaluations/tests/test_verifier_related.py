@@ -11,7 +11,7 @@ import pytest
 from evaluations.tests.checks import check
 from evaluations.tests.forging import STRANGER, Forged
 from evaluations.tests.hand_made_bundle import KEY, HandMade, sha256, signed, zipped
-from evaluations.tests.revoked import public
+from evaluations.tests.revoked import NEXT_KEY, key_entry, public, revocations
 from evaluations.verifier.findings import Finding, Result
 from evaluations.verifier.main import main
 
@@ -155,6 +155,15 @@ def test_other_bundle_that_the_submitter_did_not_sign_proves_nothing(
     assert compared(write(honest), changed).result is FAIL
     without_keys = {each.name: each for each in check(str(write(honest)), against=str(by_stranger))}
     assert without_keys["other_bundle"].result is NOTE
+
+
+def test_other_bundle_by_a_revoked_key_proves_nothing(honest: bytes, reopened: bytes, write: Write) -> None:
+    keys = [*KEYS, {"public_key": public(NEXT_KEY)}]
+    paths = str(write(honest)), str(write(Forged(reopened).sealed(NEXT_KEY), "other.zip"))
+    listed = [revocations(key_entry(NEXT_KEY, "2020-01-01T00:00:00.000000+00:00"))]
+    for given, result in (({}, FAIL), ({"revocations": listed}, NOTE)):
+        found = {each.name: each for each in check(paths[0], keys, against=paths[1], **given)}
+        assert found["other_bundle"].result is result
 
 
 def test_bundle_without_a_valid_signature_is_not_compared(honest: bytes, reopened: bytes, write: Write) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluations.verifier.canonical import Malformed, Schema, canonical_json, mismatches, parse_json, show_json
@@ -98,10 +98,12 @@ def attestation_finding(
     digests: Mapping[str, str],
     keys: list[Document],
     bundle_key: str,
+    revoked: Container[str] = (),
 ) -> Finding:
     """Check that ``text`` is the attestation of this bundle by one of ``keys``, or by ``bundle_key`` (hex; a note).
 
-    ``digests`` are those of `build_statement`; that of `ARCHIVE` is missing if the bundle is a folder.
+    ``digests`` are those of `build_statement`; that of `ARCHIVE` is missing if the bundle is a folder. ``revoked`` are
+    public keys (hex).
     """
     try:
         envelope = _parse_envelope(text)
@@ -111,6 +113,8 @@ def attestation_finding(
         if signer is None:
             hint = " Give the submitter's published keys with --keys." if bundle_key else ""
             raise BadAttestation(f"It is signed by none of {plural(len(tried), 'known key')}.{hint}")
+        if signer["public_key"] in revoked:
+            raise BadAttestation("It is signed by a revoked key, so somebody else may have made it.")
         if envelope.key_id != key_id_of(bytes.fromhex(signer["public_key"])):
             raise BadAttestation(f"It names the key {show(envelope.key_id)}, and another key signed it.")
         if wrong := list(_find_differences(_parse_statement(envelope.payload), bundle, digests)):

@@ -190,7 +190,7 @@ def check_bundle(
             published = revoked.drop_late_heads(given.anchors)
             outcome.add("anchors", lambda: anchors.anchor_findings(bundle, published, known))
         _check_related(package, outcome, given, revoked, trusted)
-        outcome.add("attestation", lambda: _check_attestation(path, package, given, keys, outcome, digests))
+        outcome.add("attestation", lambda: _check_attestation(path, package, given, keys, outcome, digests, revoked))
         if given.program is not None:
             outcome.findings.append(contents.program_finding(own, given.program))
     outcome.findings.append(noted("limits", LIMITS))
@@ -233,7 +233,7 @@ def _check_related(
     """Add the checks against what was published after the bundle, or beside it."""
     outcome.add("supersedes", lambda: _check_supersedes(package, outcome))
     outcome.add("revocations", lambda: revoked.findings(outcome, given.anchors))
-    outcome.add("other_bundle", lambda: _check_other(outcome, given.against, trusted))
+    outcome.add("other_bundle", lambda: _check_other(outcome, given.against, trusted, revoked))
 
 
 def _check_supersedes(package: Package, outcome: Outcome) -> Iterable[Finding]:
@@ -241,7 +241,9 @@ def _check_supersedes(package: Package, outcome: Outcome) -> Iterable[Finding]:
     return related.supersedes_findings(outcome.supersedes)
 
 
-def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]]) -> Iterator[Finding]:
+def _check_other(
+    outcome: Outcome, path: str | None, keys: list[dict[str, Any]], revoked: revocations.Revocations
+) -> Iterator[Finding]:
     """Compare with the bundle at ``path``, if it is whole and signed by one of the known ``keys``."""
     if path is None:
         return
@@ -253,8 +255,8 @@ def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]])
         with open_package(path) as package:
             digests = contents.compute_digests(package, lambda done, total: None)
             other.add("manifest", lambda: contents.manifest_finding(package, digests))
+            other.add("shapes", lambda: _check_shapes(package, other, same=True))  # before: it finds the last event
             other.add("signature", lambda: _check_signature(package, keys, other))
-            other.add("shapes", lambda: _check_shapes(package, other, same=True))
             other.add("supersedes", lambda: _check_supersedes(package, other))
     except Refused as error:
         yield failed("other_bundle", f"The other bundle was refused: {error}")
@@ -262,6 +264,8 @@ def _check_other(outcome: Outcome, path: str | None, keys: list[dict[str, Any]])
     if wrong := [finding.name for finding in other.findings if finding.result is Result.FAIL]:
         says = f"Not compared: the other bundle fails {', '.join(wrong)}, so it proves nothing about this one."
         yield noted("other_bundle", says)
+    elif other.public_key in revoked.revoked:
+        yield noted("other_bundle", "Not compared: the other bundle is signed by a revoked key, so it proves nothing.")
     elif other.bundle is not None:
         linked = outcome.replaces(other) or other.replaces(outcome)
         yield related.compare_bundles(outcome.bundle, other.bundle, linked=linked)
@@ -274,6 +278,7 @@ def _check_attestation(
     keys: list[dict[str, Any]] | None,
     outcome: Outcome,
     digests: dict[str, str],
+    revoked: revocations.Revocations,
 ) -> Iterator[Finding]:
     if given.attestation is None:
         return
@@ -282,7 +287,9 @@ def _check_attestation(
         return
     archive = {} if package.is_folder else {attestations.ARCHIVE: attestations.hash_archive(path)}
     known, bundle_key = (keys, "") if keys is not None else (given.own_keys or [], outcome.public_key)
-    yield attestations.attestation_finding(given.attestation, outcome.bundle, digests | archive, known, bundle_key)
+    yield attestations.attestation_finding(
+        given.attestation, outcome.bundle, digests | archive, known, bundle_key, revoked.revoked
+    )
 
 
 def _check_stated_claims(bundle: Bundle, computed: list[Finding], *, same: bool) -> Finding:

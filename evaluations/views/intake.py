@@ -10,7 +10,6 @@ from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_safe
 
 from annotation.ingest import ImportStopped
 from annotation.models import Benchmark, Person
@@ -32,6 +31,7 @@ from evaluations.registry_forms import (
     TakeDownForm,
     build_changes,
 )
+from evaluations.views.public import public
 
 PER_PAGE = 50
 
@@ -57,7 +57,7 @@ def _reason(run: Callable[[Person, Entry, str], Any]) -> Callable[[Person, Entry
 
 
 def _answer(person: Person, entry: Entry, form: Any) -> None:
-    sent, is_package = form.cleaned_data["file"], entry.package_id is not None
+    sent, is_package = form.cleaned_data["file"], entries.sends_trajectories(entry)
     file = entries.SentFile(sent, is_package) if sent else None
     entries.answer(person, entry, form.cleaned_data["reason"], file, _choose_job(is_package=is_package))
 
@@ -155,15 +155,16 @@ ACTIONS = {
 }
 
 
-@require_safe
+@public
 def intake(request: HttpRequest, slug: str) -> HttpResponse:
     """Show what an entry must satisfy, to anybody."""
     found = entries.find_intake(slug)
     context = {
         "intake": found,
         "benchmark": found.benchmark,
-        "tasks": len(entries.list_tasks(found.benchmark)),
+        "tasks": found.benchmark.tasks.values("external_id").distinct().count(),
         "open": entries.is_open(found),
+        "part": "intake",
     }
     return render(request, "evaluations/intake.html", context)
 
@@ -284,7 +285,13 @@ def entry_action(request: Request, key: str, action: str) -> HttpResponse:
     form = chosen.form(request.POST, request.FILES, auto_id=f"id_{action}_%s")
     if not form.is_valid():
         return _entry(request, found, role, HTTPStatus.BAD_REQUEST, {action: form})
-    chosen.run(request.user, found, form)
+    try:
+        chosen.run(request.user, found, form)
+    except ImportStopped as error:
+        form.add_error("file", str(error))
+        answer = _entry(request, found, role, error.outage.status, {action: form})
+        answer["Retry-After"] = str(error.outage.retry_after)
+        return answer
     messages.success(request, f"Recorded: {chosen.title.lower()}.")
     return redirect("entry", key)
 
@@ -308,6 +315,8 @@ def _entry(
     tried, state = tried or {}, chain.state_of(found)
     events = list(found.events.order_by("-sequence"))
     last = next((each for each in events if each.kind == Kind.CHECKED), None)
+    stated = last.facts["checks"] if last else []
+    stated = stated if role is OWNER else checks.hide_others(stated)
     appealed = entries.is_appealed(found)
     actions = [
         (name, action, tried.get(name) or action.form(auto_id=f"id_{name}_%s"))
@@ -325,9 +334,7 @@ def _entry(
         "appealed": appealed,
         "events": events,
         "checked_at": last.at if last else None,
-        "checks": [
-            (each, checks.TITLES.get(each["name"], each["name"])) for each in (last.facts["checks"] if last else [])
-        ],
+        "checks": [(each, checks.TITLES.get(each["name"], each["name"])) for each in stated],
         "version": found.versions.order_by("-number").first(),
         "actions": actions,
         "opened": next((name for name in tried if name != "correct_reason"), ""),

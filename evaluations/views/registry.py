@@ -86,7 +86,7 @@ def _show_board(request: HttpRequest, board: published.Board) -> HttpResponse:
         "lines": [build_line(versions[place.version], board.benchmark, place.rank) for place in shown],
         "removed": [build_line(versions[each.version], board.benchmark) for each in removed],
         "more_removed": len(board.removed) - len(removed),
-        "compared": published.find_entry(board.benchmark, compared) if KEY.fullmatch(compared) else None,
+        "compared": _find_compared(board.benchmark, compared),
         "methods": Method,
     }
     return render(request, "evaluations/registry.html", context | {"part": "board"})
@@ -112,6 +112,11 @@ def find_version(request: HttpRequest, entry: Entry) -> EntryVersion:
     if asked is None:
         raise Http404("No such version.")
     return published.find_version(entry, asked)
+
+
+def _find_compared(benchmark: Benchmark, key: str) -> published.Description | None:
+    """Return the description of the entry that another one is chosen for."""
+    return published.describe_entry(published.find_entry(benchmark, key)) if KEY.fullmatch(key) else None
 
 
 @public

@@ -183,7 +183,7 @@ def entry_json(request: HttpRequest, slug: str, key: str) -> HttpResponse:
 
     def build() -> HttpResponse:
         versions = entry.versions.select_related("event")
-        rows = EntryRow.objects.filter(entry=entry).select_related("version").order_by("version__number", "task_id")
+        rows = published.load_rows(EntryRow.objects.filter(entry=entry))
         url = request.build_absolute_uri(address_of(benchmark, entry))
         written = {"url": url, **documents.write_entry(entry, versions), "rows": [documents.write_row(r) for r in rows]}
         return _answer_json(documents.write_board([written], benchmark))

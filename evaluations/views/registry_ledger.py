@@ -110,7 +110,7 @@ def _find_changes(versions: Iterable[EntryVersion]) -> dict[int, tuple[list[Chan
     """Return the first rows of later versions with what they were before, and the number of the others."""
     numbers = {each.pk: each.number for each in versions if each.number > 1}
     rows: dict[int, list[EntryRow]] = defaultdict(list)
-    for row in EntryRow.objects.filter(version__in=numbers).order_by("task_id"):
+    for row in published.load_rows(EntryRow.objects.filter(version__in=numbers)):
         rows[row.version_id].append(row)
     shown = [row for each in rows.values() for row in each[:MOST_ROWS]]
     history = _load_history(shown)
