@@ -88,5 +88,5 @@ class PhraseForm(forms.Form):
 class AffiliationForm(forms.Form):
     organisation = forms.CharField(
         max_length=200,
-        help_text="You cannot judge its agents, nor decide about its entries, until you end the affiliation.",
+        help_text="You cannot judge its agents or decide about its entries until you end the affiliation.",
     )

@@ -107,7 +107,7 @@ def visible_payload(event: Event, submission: Submission) -> dict[str, Any]:
 
 
 def has_conflict(person: Person, organisation: str) -> bool:
-    """Return whether the person declares to belong to the organisation that built an agent."""
+    """Return whether the person declares an affiliation with the organisation that built an agent."""
     stated = Affiliation.objects.filter(person=person, ended_at=None).values_list("organisation", flat=True)
     return organisation != "" and any(fold_name(each) == fold_name(organisation) for each in stated)
 

@@ -1,9 +1,9 @@
 """Simulate audits that are decided by sample (`statistics.acceptance`): ``python -m bench.acceptance``.
 
 Each scenario has N runs, a claimed rate, the share of runs on which honest people differ evenly in both directions,
-and by how much the claimed rate is too high besides. The differences of honest submissions are random; those of the
+and the excess of the claimed rate in addition. The differences of honest submissions are random; those of the
 others add up to exactly the excess. Prints how often the rule accepts, queries and rejects, and how many runs
-are audited: the median and what 90% need, and the median if a decision shows after every tenth run only. An audited
+are audited: the median and what 90% need, and the median if only every tenth run shows a decision. An audited
 run is one final verdict; a sample of WebVerdict takes three labels for it, and adjudications.
 """
 
@@ -22,7 +22,7 @@ from evaluations.statistics.acceptance import Acceptance, Audited, Decision, sha
 
 RUNS, RATES, DISAGREEMENTS, EXCESSES = (100, 300, 1000), (0.4, 0.6), (0.05, 0.1, 0.15), (0.05, 0.1, 0.15, 0.2)
 TOLERANCE, MOST_RUNS, LABELS, LOOK_EVERY = 0.1, 150, 3, 10
-FALSE_SHARE = 0.1  # disagreement besides an excess
+FALSE_SHARE = 0.1  # disagreement in addition to an excess
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def simulate(scenario: Scenario, draws: int, seed: int, most: int = MOST_RUNS) -
 
 
 def draw_differences(scenario: Scenario, random: np.random.Generator) -> tuple[list[bool], list[bool]]:
-    """Return, in random order, whether each claimed success is none, and whether each other run is a success."""
+    """Return, in random order, whether each claimed success is wrong, and whether each other run is a success."""
     successes, others = scenario.sizes
     even = scenario.disagreement / 2 * scenario.runs
     refuted = random.random(successes) < (even + scenario.excess * scenario.runs) / successes

@@ -1,8 +1,8 @@
 """Measure the public registry: ``python -m bench.registry``.
 
 Builds 1,000 entries of 300 rows each on SQLite, one in ten rescored, and requests every public address. The table shows
-CPU time (the median of five requests), queries and size of each page, the cost of an answer 304, and marks a page over
-100 ms of CPU. The exit code is always 0: times depend on the machine.
+CPU time (the median of five requests), queries and size of each page, the cost of an answer 304, and marks pages that
+need more than 100 ms. The exit code is always 0: times depend on the machine.
 """
 
 from __future__ import annotations

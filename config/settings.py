@@ -314,7 +314,7 @@ CSRF_COOKIE_SECURE = SECURE
 CSRF_COOKIE_HTTPONLY = True
 #: Hours without a request after which people sign in again.
 SESSION_IDLE_HOURS = environment.number("SESSION_IDLE_HOURS", 24, least=1)
-#: Requests of public registries, for each address in a minute (IPv6: for each /64 network). 0: no limit. Without
+#: Most requests to public registries per minute and IP address (IPv6: per /64 network). 0: no limit. Without
 #: `REDIS_URL` each web server process counts for itself.
 REGISTRY_REQUESTS_PER_MINUTE = environment.number("REGISTRY_REQUESTS_PER_MINUTE", 300)
 if BEHIND_PROXY:

@@ -36,7 +36,7 @@ from evaluations.verifier.values import Refused
 
 NOT_FROZEN = "The submission is not frozen. An attestation counts labels: freeze the submission first."
 OTHER_BUNDLE = (
-    "This is not a bundle of this submission and its present freeze. Export the bundle again and attest that one."
+    "This is not a bundle of this submission and its current freeze. Export the bundle again and attest that one."
 )
 WITHOUT_SCREENSHOTS = (
     "A bundle without screenshots states when it was created, so another export has another digest. Write it with "
@@ -45,11 +45,11 @@ WITHOUT_SCREENSHOTS = (
 # Media types of envelopes, by what is attested.
 MEDIA_TYPES = {"evidence": "application/vnd.in-toto.human-protocol+dsse", "audit": "application/vnd.in-toto.svr+dsse"}
 AUDITOR = "urn:webverdict:auditor:v1:"  # then the id of the key: a `verifier.id`
-# Properties of an audit's result, with what each means. Only those that the checks show are listed.
+# Properties of an audit's result and their meanings. A result lists only those that the checks show.
 PROPERTIES = {
     "WEBVERDICT_BUNDLE_UNCHANGED": "no file changed since it was signed, and the records agree with each other",
     "WEBVERDICT_RULES_FOLLOWED": "the rules of the human protocol were followed",
-    "WEBVERDICT_SIGNER_KNOWN": "a key that the auditor knows to be the submitter's signed it",
+    "WEBVERDICT_SIGNER_KNOWN": "it was signed by a key that the auditor knows to be the submitter's",
     "WEBVERDICT_TIME_FIXED": "heads that the auditor has from elsewhere fix its events up to the freeze",
     "WEBVERDICT_SAMPLE_RELABELLED": "the auditor's people labelled the whole sample again, blind, and it is frozen",
     "WEBVERDICT_ACCEPTED": "the auditor relies on the submitted verdicts",

@@ -1,7 +1,7 @@
-"""The rule that decides an audit: fixed before its sample is drawn, and followed in the labels of the sample.
+"""The rule that decides an audit: fixed before the sample is drawn, and applied to the labels of the sample.
 
 Looks are after every tenth final verdict in the order of the draw, and after the last: a change after one label would
-tell its verdict to those who could reopen it.
+reveal its verdict to people who could reopen it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class RuleProgress:
     def known(self) -> str:
         """Return what is known of the difference, in a sentence."""
         if self.difference is None:
-            return f"It is shown after every {stopping.LOOK_EVERY} audited trajectories. No difference is known yet."
+            every = stopping.LOOK_EVERY
+            return f"The answer changes only after every {every} audited trajectories. No difference is known yet."
         about, low, high = (f"{100 * each:+.1f}" for each in (self.difference, self.low, self.high))
         return f"The claimed rate minus the audited one is about {about} points, and between {low} and {high} so far."
 
@@ -84,19 +85,19 @@ def read_terms(
     """Return the size and the tolerance of a draw, None without a rule. Raises Incomplete for terms that do not fit."""
     if rule != ACCEPT:
         if size is None or tolerance is not None or max_size is not None:
-            says = "Without a rule, state the size alone. A tolerance and a largest size belong to the rule."
+            says = "Without a rule, state only the size. The tolerance and the largest size belong to a rule."
             raise Incomplete([Problem("draw_terms_unusable", says, "rule")])
         return size, None
     most = size if max_size is None else max_size
     if most is None:
-        raise Incomplete([Problem("size_unusable", "State how many trajectories are labelled at most.", "max_size")])
+        raise Incomplete([Problem("size_unusable", "State the largest number of trajectories to label.", "max_size")])
     return most, TOLERANCE if tolerance is None else tolerance
 
 
 def describe_errors(tolerance: float) -> str:
     return (
-        f"The rule accepts a rate that is {100 * tolerance:g} points or more too high in at most 5% of audits, and "
-        "rejects people who only differ from yours as often in both directions in at most 5%."
+        f"The rule accepts a rate that is {100 * tolerance:g} points or more too high in at most 5% of audits. "
+        "If the submitter's people differ from yours equally often in both directions, it rejects in at most 5%."
     )
 
 
@@ -108,7 +109,7 @@ def load_claims(submission: Submission) -> dict[str, bool]:
 
 
 def choose(claims: Claims, tolerance: float, size: int, seed: str) -> list[str]:
-    """Draw ``size`` tasks: claimed successes and others apart, by the seeds "seed:success" and "seed:other".
+    """Draw ``size`` tasks: claimed successes and others separately, by the seeds "seed:success" and "seed:other".
 
     Raises Incomplete for terms that leave nothing to decide.
     """
@@ -129,8 +130,8 @@ def _build_rule(claims: Claims, tolerance: float) -> Acceptance:
     try:
         return Acceptance(successes, len(claims) - successes, tolerance)
     except ValueError as error:
-        rate = f"{successes} of {len(claims)} submitted verdicts are a success"
-        says = f"{rate}: the rule needs a claimed rate of at least the tolerance, and below 100%. Draw a fixed size."
+        rate = f"{successes} of {len(claims)} submitted verdicts are successes"
+        says = f"{rate}: the rule needs a claimed rate from the tolerance to below 100%. Draw a sample without a rule."
         raise Incomplete([Problem("tolerance_unusable", says, "tolerance")]) from error
 
 
@@ -165,4 +166,4 @@ def is_decided(plan: SamplePlan) -> bool:
 
 def require_decided(plan: SamplePlan) -> None:
     if not is_decided(plan):
-        raise Conflict("The rule of the audit has not decided yet, so labelling goes on.", "rule_undecided")
+        raise Conflict("The rule of the audit has not decided yet, so labelling continues.", "rule_undecided")

@@ -225,7 +225,9 @@ def rule(plan: SamplePlan) -> str:
     if not may_stop(plan):
         return ""
     if plan.rule["rule"] == AUDIT:
-        return "Labelling may stop as soon as the rule of the audit has decided. Its page says how."
+        return (
+            "Labelling may stop as soon as the rule of the audit has decided. The page of the audit explains the rule."
+        )
     width = written(plan.rule.get("half_width"), "size")
     return f"Labelling may stop as soon as the half width of the 95% interval is {width} points."
 

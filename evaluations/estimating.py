@@ -134,16 +134,16 @@ def _add_costs(judged: Iterable[Judged]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SamplingProgress:
-    """How far a sample that may stop early is: no rate, so that nobody learns verdicts.
+    """Progress of a sample that may stop early, without a rate, so that nobody learns verdicts.
 
-    For the sample of an audit, whether its rule has decided, and no half width.
+    The sample of an audit has no half width: ``decided`` is whether its rule has decided.
     """
 
     labelled: Annotated[int, "Trajectories of the last look, which is after every 10 final verdicts in the order."]
     at_most: Annotated[int, "Trajectories that people label if they do not stop."]
     half_width: Annotated[float | None, "Of the 95% interval, rounded up to 0.001; null before the first look."]
     wanted: Annotated[float | None, "Labelling may stop at this half width; null for the sample of an audit."]
-    may_stop: Annotated[bool, "True if the labels are enough and some drawn trajectories are not started."]
+    may_stop: Annotated[bool, "True if there are enough labels and some drawn trajectories are not started."]
     stopped: Annotated[int | None, "Trajectories of the sample after the stop; null before."]
     decided: Annotated[bool, "True if the rule of the audit has decided."] = False
 
@@ -184,7 +184,7 @@ def find_progress(submission: Submission) -> SamplingProgress | None:
 
 
 def stop_sampling(person: Person, submission: Submission) -> SampleStop:
-    """Stop labelling if the labels are enough; see `annotation.workflow.stop_sampling`."""
+    """Stop labelling if there are enough labels; see `annotation.workflow.stop_sampling`."""
     return workflow.stop_sampling(person, submission, _require_enough)
 
 

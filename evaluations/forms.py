@@ -306,15 +306,15 @@ class SampleForm(forms.Form):
         label="Who decides",
         choices=[("", "you, after the sample is labelled"), (audit_rules.ACCEPT, "a rule, while people label")],
         required=False,
-        help_text="A rule says accept, query or reject. Labelling may stop then. You can still decide otherwise.",
+        help_text="The rule says accept, query or reject. Labelling may then stop. You can still decide otherwise.",
     )
     size = forms.IntegerField(
-        label="Trajectories", min_value=1, max_value=1_000_000, help_text="With a rule, at most so many are labelled."
+        label="Trajectories", min_value=1, max_value=1_000_000, help_text="With a rule, at most this many are labelled."
     )
     tolerance = forms.FloatField(
         required=False,
         widget=forms.NumberInput(attrs={"step": "0.01", "placeholder": f"{audit_rules.TOLERANCE:g}"}),
-        help_text="With a rule: a claimed success rate that is so much too high is accepted in at most 5% of audits.",
+        help_text="With a rule: a claimed rate that is too high by this much is accepted in at most 5% of audits.",
     )
     seed = forms.CharField(
         required=False,
@@ -358,14 +358,14 @@ class EvidenceForm(forms.Form):
         label="Manifest of the replaced bundle",
         required=False,
         max_length=100,
-        help_text="The SHA-256 of its MANIFEST.json, as verify.py prints it. It is not looked up.",
+        help_text="The SHA-256 of its MANIFEST.json, as verify.py prints it. Nothing checks that the bundle exists.",
     )
     reason = forms.CharField(
         required=False,
         max_length=LONGEST_NOTE,
         error_messages={"max_length": REASON_TOO_LONG},
         widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Why this bundle replaces it. Auditors can read it.",
+        help_text="Why this bundle replaces that one. Auditors can read the reason.",
     )
 
     def clean(self) -> dict[str, Any]:

@@ -109,8 +109,8 @@ class Audit(models.Model):
     as for spot checks. The seed is the SHA-256 (hex) of the text manifest + ``nonce`` (64 hex digits, created at the
     draw); without a nonce, the auditor has chosen it.
 
-    With a ``tolerance``, a rule decides: ``size`` is the most that is labelled, and claimed successes and other
-    trajectories are drawn apart. See `audit_rules`.
+    With a ``tolerance``, a rule decides: ``size`` is the largest number of trajectories to label. Claimed successes and
+    other trajectories are drawn separately. See `audit_rules`.
     """
 
     submission = models.OneToOneField(Submission, on_delete=models.PROTECT, related_name="audit")
@@ -201,7 +201,7 @@ class BundleUpload(Arrival):
     ``given`` is the reference data of its uploader, from `encode_reference_data`; when the upload is finished, it is
     emptied and the file deleted. ``audit`` is the audit of the bundle. With ``again``, it was open already, and this
     upload added another check. ``refused`` is the reason if there is no audit. The uploader of an
-    entry's bundle is an owner of the benchmark, who gets the audit.
+    entry's bundle is an owner of the benchmark. This owner gets the audit.
     """
 
     thing, command, folder, suffix = "bundle", "import_audit", "bundles", ".zip"

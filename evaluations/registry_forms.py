@@ -52,7 +52,7 @@ class IntakeForm(forms.ModelForm):
         data: dict[str, Any] = super().clean() or {}
         opens, closes = data.get("opens_at"), data.get("closes_at")
         if opens and closes and closes <= opens:
-            self.add_error("closes_at", "Enter a moment after the opening.")
+            self.add_error("closes_at", "Enter a time after the opening time.")
         return data
 
 
@@ -94,7 +94,12 @@ class EntryForm(DescriptionForm):
         data: dict[str, Any] = super().clean() or {}
         files = [name for name in ("bundle", "package") if data.get(name)]
         if len(files) != 1 and not self.errors:
-            self.add_error("bundle", "Choose one file." if "package" in self.fields else "Choose the bundle.")
+            self.add_error(
+                "bundle",
+                "Choose one file: a bundle or trajectories."
+                if "package" in self.fields
+                else "Choose an evidence bundle.",
+            )
         return data
 
     @property
@@ -122,13 +127,13 @@ class AnswerForm(ReasonForm):
         label="Another file",
         required=False,
         validators=[reference_data.check_bundle_size],
-        help_text="It replaces the one that you sent, of the same kind, and is checked like that one.",
+        help_text="It replaces the file that you sent. It must be of the same kind, and is checked in the same way.",
     )
 
 
 class EmbargoForm(ReasonForm):
     until = forms.DateTimeField(
-        label="Embargo until (UTC)", required=False, widget=Moment(), help_text="Empty: no embargo."
+        label="Embargo until (UTC)", required=False, widget=Moment(), help_text="Leave it empty for no embargo."
     )
 
 
@@ -146,7 +151,7 @@ class TakeDownForm(ReasonForm):
         required=False,
         min_value=0,
         max_value=1_000_000,
-        help_text="Empty: the description of the entry, with agent, model and link.",
+        help_text="Leave it empty to take down the description of the entry, with agent, model and link.",
     )
 
 
@@ -161,7 +166,7 @@ class ScoreForm(ReasonForm):
     )
 
     def clean_changes(self) -> dict[str, str]:
-        """Return what each line says of its task."""
+        """Return by task id what each line states: a verdict, “out” or “in”."""
         found: dict[str, str] = {}
         lines = [line for line in self.cleaned_data["changes"].splitlines() if line.strip()]
         if len(lines) > MOST_CHANGES:
@@ -171,13 +176,13 @@ class ScoreForm(ReasonForm):
             if not task_id or said not in (*VERDICTS, LEFT_OUT, "in"):
                 raise forms.ValidationError(f"Line {number}: enter a task id, a space, and 0, 1, 2, out or in.")
             if task_id.strip() in found:
-                raise forms.ValidationError(f"Line {number}: {task_id.strip()} is there twice.")
+                raise forms.ValidationError(f"Line {number}: {task_id.strip()} appears twice.")
             found[task_id.strip()] = said
         return found
 
 
 def build_changes(stated: dict[str, str], reason: str) -> dict[str, Change]:
-    """Return the changes of rows that the lines of a `ScoreForm` mean."""
+    """Return the changes that the lines of a `ScoreForm` state, by task id."""
     return {
         task_id: Change(reason[:500], VERDICTS.get(said), included=said != LEFT_OUT) for task_id, said in stated.items()
     }

@@ -47,18 +47,20 @@ class Intake(models.Model):
     """How a benchmark takes entries. ``public`` is whether its intake page and registry can be read without sign-in.
 
     ``trusted_keys`` are the signing keys of evaluation partners, as `verifier.signature.parse_keys` accepts them: text,
-    because the owner pastes it. Entries are accepted from ``opens_at`` to ``closes_at``; null is no limit.
+    because an owner pastes them. Entries are accepted from ``opens_at`` to ``closes_at``; null is no limit.
     """
 
     benchmark = models.OneToOneField(Benchmark, on_delete=models.CASCADE, related_name="intake")
     public = models.BooleanField(default=False, help_text="Anybody can read the intake page and the registry.")
-    rules = models.TextField(blank=True, help_text="What an entry must satisfy, and how it is decided.")
-    contact = models.CharField(max_length=200, help_text="Where submitters ask, such as an e-mail address.")
+    rules = models.TextField(blank=True, help_text="What an entry must satisfy, and how you decide.")
+    contact = models.CharField(
+        max_length=200, help_text="Where submitters can ask questions, such as an e-mail address."
+    )
     opens_at = models.DateTimeField("opens at", null=True, blank=True)
     takes_trajectories = models.BooleanField(
-        default=False, help_text="Your own people label them. Without it, entries need an evidence bundle."
+        default=False, help_text="Your own people then label them. Otherwise, entries need an evidence bundle."
     )
-    closes_at = models.DateTimeField("closes at", null=True, blank=True, help_text="The last moment for an entry.")
+    closes_at = models.DateTimeField("closes at", null=True, blank=True, help_text="The latest time for an entry.")
     trusted_keys = models.TextField(
         blank=True, help_text="Published signing keys of evaluation partners whom you know, as JSON."
     )
@@ -79,7 +81,7 @@ class Relationship(models.TextChoices):
     """Who evaluated: the terms of Every Eval Ever 0.2.1."""
 
     FIRST_PARTY = "first_party", "the team that built the agent"
-    THIRD_PARTY = "third_party", "somebody independent of it"
+    THIRD_PARTY = "third_party", "somebody independent of that team"
     COLLABORATIVE = "collaborative", "both together"
     OTHER = "other", "other"
 
@@ -89,8 +91,8 @@ class Entry(models.Model):
 
     ``key`` is its public id. ``upload`` is the evidence bundle and ``audit`` what was opened from it; or ``package``
     has trajectories without labels, and ``submission`` is what was imported from it. ``contact`` is only for the
-    owners. Before ``embargo_until`` nothing of the entry is public. What happened to it is in ``events``, what is
-    published in ``versions``.
+    owners. Before ``embargo_until`` nothing about the entry is public. ``events`` are its history, and
+    ``versions`` its published figures.
     """
 
     key = models.CharField(max_length=KEY_LENGTH, unique=True, default=create_key, editable=False)
@@ -109,13 +111,13 @@ class Entry(models.Model):
         blank=True,
         validators=[MinValueValidator(0)],
     )
-    link = models.URLField(max_length=300, blank=True, help_text="A page on the agent.")
-    contact = models.CharField(max_length=200, help_text="How the owners reach you.")
+    link = models.URLField(max_length=300, blank=True, help_text="A page about the agent.")
+    contact = models.CharField(max_length=200, help_text="How the owners can reach you.")
     relationship = models.CharField("evaluated by", max_length=20, choices=Relationship.choices)
     submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     submitted_at = models.DateTimeField()
     embargo_until = models.DateTimeField(
-        null=True, blank=True, help_text="Nothing of the entry is published before this moment (UTC)."
+        null=True, blank=True, help_text="Nothing about the entry is published before this time (UTC)."
     )
     upload = models.OneToOneField(
         "evaluations.BundleUpload", on_delete=models.SET_NULL, null=True, blank=True, related_name="entry"
@@ -218,7 +220,7 @@ class EntryVersion(models.Model):
     ``rate`` with its 95% interval ``low`` to ``high`` are fractions, null if there is none. ``rows`` counts the rows
     that the rate includes. ``people`` is who judged: {"annotators", "adjudicators"}; ``judge`` is the automatic judge
     of a `Method.JUDGE`. ``manifest`` is the SHA-256 of the bundle's manifest, empty without one, ``tasks`` the newest
-    task version. ``audited`` is {"size", "alike"} of the owner's own sample, or empty.
+    task version. ``audited`` is {"size", "alike"} of the owners' own sample, or empty.
     """
 
     class Method(models.TextChoices):
@@ -291,7 +293,7 @@ class EntryRow(models.Model):
 class Takedown(models.Model):
     """A text that is not shown any more: the content of ``event``, or without one the description of the entry.
 
-    The row stays in its chain, with its digest and ``reason`` in place of the text.
+    An event stays in its chain. Pages show its digest and ``reason`` in place of the text.
     """
 
     entry = models.ForeignKey(Entry, on_delete=models.PROTECT, related_name="takedowns")

@@ -43,7 +43,10 @@ def parse_manifest(text: str, where: str) -> str:
 
 
 def revoke_bundle(person: Person, manifest: str, reason: str, superseded_by: str = "") -> None:
-    """Revoke the bundle with this manifest, or state which one replaces it. For operators only; public for ever."""
+    """Revoke the bundle with this manifest, or state which one replaces it.
+
+    Only operators can do this. The revocation is public for ever.
+    """
     if not person.is_superuser:
         raise PermissionDenied("Only an operator (superuser) can revoke a bundle.")
     payload: dict[str, Any] = {"manifest": parse_manifest(manifest, "manifest"), "superseded_by": None}
@@ -56,7 +59,7 @@ def revoke_bundle(person: Person, manifest: str, reason: str, superseded_by: str
     with transaction.atomic():
         lock_with_operators(person)
         if any(event.payload == payload for event in _find_entries(BUNDLE)):
-            raise Conflict("This entry is already in the list.")
+            raise Conflict("This revocation is already in the list.")
         append(None, BUNDLE, actor=person, **payload)
 
 
@@ -86,7 +89,7 @@ def _revoke_locked(key_id: str, since: datetime, reason: str) -> SigningKey | No
 def published() -> dict[str, Any] | None:
     """Return the list as in /.well-known/webverdict-revocations.json, signed by the active key; None without a key.
 
-    It is dated to the hour, or its newest entry, so it stays the same for caches. KeyClosed as for `signing.sign`.
+    Its date is the current hour, or that of its newest entry: caches can store it. KeyClosed as for `signing.sign`.
     """
     entries = _find_entries(BUNDLE, KEY)  # before the key: then no list names the key that signs it
     key = SigningKey.objects.filter(retired_at__isnull=True).first()

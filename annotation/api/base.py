@@ -55,7 +55,7 @@ class Request(rest_request.Request):
 
 @contextmanager
 def report_stopped_import(where: str) -> Iterator[None]:
-    """Answer a full or silent store with its status and Retry-After; ``where`` is the field of the file."""
+    """Report a full or unresponsive store with its status and Retry-After; ``where`` is the field of the file."""
     try:
         yield
     except ImportStopped as error:

@@ -69,7 +69,7 @@ class Phrase(models.Model):
 
 
 class Affiliation(models.Model):
-    """An organisation that a person declares to belong to: they do not evaluate its agents while it lasts."""
+    """A declared link to an organisation. Until it ends, the person does not evaluate the organisation's agents."""
 
     person = person(related_name="affiliations")
     organisation = models.CharField(max_length=200)

@@ -55,7 +55,7 @@ from annotation.workflow import passwords
 MOST_SIGN_INS = 10  # on the account page; *Download my data* has all
 CHANGED = "The e-mail address of your account was changed. If you did not change it, contact the operator of this site."
 TOO_OLD = "Your sign-in is too old. Nothing was erased. Sign out, then sign in again."
-MOST_AFFILIATIONS = 50  # of one person, with those that ended
+MOST_AFFILIATIONS = 50  # of one person, including ended ones
 MOST_PHRASES = 50  # of one person: a menu cannot show more
 
 
@@ -369,7 +369,7 @@ def declare_affiliation(request: Request) -> HttpResponse:
     if not form.is_valid():
         return _account(request, affiliation_form=form, status=400)
     if request.user.affiliations.count() >= MOST_AFFILIATIONS:
-        form.add_error("organisation", f"You can declare {MOST_AFFILIATIONS} affiliations.")
+        form.add_error("organisation", f"You can declare at most {MOST_AFFILIATIONS} affiliations.")
         return _account(request, affiliation_form=form, status=400)
     Affiliation.objects.create(person=request.user, organisation=form.cleaned_data["organisation"])
     messages.success(request, "Affiliation declared.")

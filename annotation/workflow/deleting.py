@@ -83,7 +83,7 @@ def delete_benchmark(person: Person, benchmark: Benchmark, name: str) -> None:
             row.tasks.all().delete()
             row.delete()
         except ProtectedError as recorded:
-            says = "It has entries, or judgments, checks or rubrics of its tasks. Archive it instead."
+            says = "It has entries, or its tasks have judgments, checks or rubrics. Archive it instead."
             raise Conflict(says) from recorded
 
 

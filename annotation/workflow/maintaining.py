@@ -164,7 +164,9 @@ def _may_have(person: Person, submission: Submission, role: Membership.Role) -> 
         raise Conflict(f"{person} labels a sample of the same trajectories blind. Add them after it is frozen.")
     built_by = submission.organisation
     if role != Role.MAINTAINER and blinding.has_conflict(person, built_by):
-        raise Conflict(f"{person} declares to belong to {built_by}, which built this agent.", "conflict_of_interest")
+        raise Conflict(
+            f"{person} declares an affiliation with {built_by}, which built this agent.", "conflict_of_interest"
+        )
     audited = submission.sample_of
     if audited is not None and role != Role.MAINTAINER and blinding.has_taken_part(person, audited):
         raise Conflict(f"{person} has read, or could have read, the labels that this sample is compared with.")

@@ -34,7 +34,10 @@ from annotation.workflow.guards import (
 )
 from annotation.workflow.stopping import ANYTIME, AUDIT
 
-NUMBERS = {ANYTIME: ("half_width", 0.5), AUDIT: ("tolerance", 1.0)}  # of a rule, and below what it must be
+NUMBERS = {
+    ANYTIME: ("half_width", 0.5),
+    AUDIT: ("tolerance", 1.0),
+}  # of a rule: its number, and the limit that it must be below
 LEAST = 2  # labels of a stratum: with one, its variance cannot be estimated
 FIXED: Mapping[str, Any] = {"rule": "fixed"}  # all drawn trajectories are labelled
 LONGEST_GOAL = 10_000  # characters of JSON
@@ -200,7 +203,7 @@ def draw(strata: Mapping[str, str], labels: Mapping[str, int], seed: str) -> dic
 def require_plannable(submission: Submission, of_audit: bool = False) -> None:
     """Raise Conflict if the submission can have no sample plan, or none any more.
 
-    ``of_audit``: the plan has the order of the sample of an audit.
+    ``of_audit``: the plan gives an order to the sample of an audit.
     """
     if SamplePlan.objects.filter(submission=submission).exists():
         raise Conflict(PLANNED_ALREADY, "plan_exists")

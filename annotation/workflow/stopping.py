@@ -1,4 +1,4 @@
-"""Stop labelling a planned sample whose rule allows it: its interval is narrow enough, or its audit is decided."""
+"""Stop labelling a planned sample once its interval is narrow enough or the rule of its audit has decided."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def look(labels: Sequence[int]) -> Sequence[int]:
 
 
 def stop_sampling(person: Person, submission: Submission, require_enough: Requirement) -> SampleStop:
-    """Leave out the places after the last started one, if the labels are enough.
+    """Leave out the places after the last started one, if there are enough labels.
 
     The others are completed as usual: the rules hold at every number of labels. Raises Conflict.
     """
@@ -96,7 +96,7 @@ def round_up(half_width: float) -> float:
 
 
 def require_narrow(plan: SamplePlan, measure: Widths) -> None:
-    """Raise Conflict if the half width by ``measure`` is larger than the rule wants."""
+    """Raise Conflict if the half width by ``measure`` is larger than the rule requires."""
     labels, wanted = look(read_labels(plan)), plan.rule["half_width"]
     half_width = measure(labels, plan.items.count())
     if not is_narrow(half_width, wanted):

@@ -114,8 +114,8 @@ class AuditCheckSerializer(serializers.Serializer):
 
 
 class AuditDetailSerializer(AuditSerializer):
-    """Also the findings of the newest check, all checks, newest first, what the rule of the audit says (null without
-    one), the result of the sample (null until it is frozen), and all decisions."""
+    """Also has the findings of the newest check, all checks (newest first) and all decisions. ``rule`` is what the rule
+    of the audit says, null without a rule. ``result`` is the result of the sample, null until it is frozen."""
 
     findings = ClaimSerializer(many=True)
     checks = serializers.SerializerMethodField()
@@ -201,20 +201,20 @@ class BundleUploadSerializer(serializers.ModelSerializer):
 
 
 class AuditSampleSerializer(serializers.Serializer):
-    size = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False, help_text="Without a rule.")
+    size = serializers.IntegerField(min_value=1, max_value=1_000_000, required=False, help_text="Only without a rule.")
     rule = serializers.ChoiceField(
-        [audit_rules.ACCEPT], required=False, help_text="It says accept, query or reject while people label."
+        [audit_rules.ACCEPT], required=False, help_text="The rule says accept, query or reject while people label."
     )
     tolerance = serializers.FloatField(
         required=False,
-        help_text="Of the rule: a claimed success rate that is so much too high, or more, is accepted in at most 5% of "
-        f"audits. {audit_rules.TOLERANCE:g} if you state none.",
+        help_text="Only with a rule: a claimed success rate that is too high by this much or more is accepted in at "
+        f"most 5% of audits. The default is {audit_rules.TOLERANCE:g}.",
     )
     max_size = serializers.IntegerField(
         min_value=2,
         max_value=1_000_000,
         required=False,
-        help_text="Of the rule: the most trajectories that are labelled.",
+        help_text="Only with a rule: the largest number of trajectories that people label.",
     )
     seed = serializers.CharField(
         required=False,
@@ -373,7 +373,7 @@ class AuditAttestation(FileView):
 
     @extend_schema(responses={(200, MEDIA_TYPES["audit"]): EnvelopeSerializer})
     def get(self, request: Request, pk: int) -> HttpResponse:
-        """Download what the audit shows as a Simple Verification Result. 409 before the first decision."""
+        """Download the result of the audit as a Simple Verification Result. 409 before the first decision."""
         self.chosen()
         found = audit_for(request.user, pk)
         return attach_attestation(attest_audit(found), found.submission, "audit")

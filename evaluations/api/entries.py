@@ -49,8 +49,8 @@ class EntryEventSerializer(serializers.ModelSerializer):
 
 
 class EntrySerializer(serializers.ModelSerializer):
-    """An entry for its owners and its submitter. ``audit`` is the owners' audit of its bundle,
-    ``submission`` what was imported of trajectories without labels."""
+    """An entry for the owners of the benchmark and the submitter. ``audit`` is the owners' audit of the bundle.
+    ``submission`` has the imported trajectories if they were sent without labels."""
 
     benchmark = serializers.CharField(source="benchmark.slug", read_only=True)
     state = serializers.SerializerMethodField()
@@ -65,7 +65,7 @@ class EntrySerializer(serializers.ModelSerializer):
 
 
 class EntryDetailSerializer(EntrySerializer):
-    """Also the newest checks (empty until a worker has made them), and all events."""
+    """Also has the newest checks (empty until a worker has run them) and all events."""
 
     checks = serializers.SerializerMethodField()
     events = EntryEventSerializer(many=True)
@@ -118,17 +118,20 @@ class EntryActionSerializer(serializers.Serializer):
         required=False,
         max_length=255,
         validators=[reference_data.check_bundle_size],
-        help_text="Another file of the same kind, which replaces the first; the request is then multipart.",
+        help_text="A file of the same kind that replaces the earlier one. The request must then be multipart.",
     )
     tasks = serializers.DictField(
         child=serializers.ChoiceField(choices=[*VERDICTS, LEFT_OUT, "in"]),
         required=False,
-        help_text="By task id: the verdict that counts, out to leave it out, in to count the submitted verdict again.",
+        help_text="By task id: the verdict that counts, out to leave it out, or in to count the submitted one again.",
     )
     until = serializers.DateTimeField(required=False, allow_null=True, help_text="Null ends the embargo.")
     upheld = serializers.BooleanField(required=False)
     sequence = serializers.IntegerField(
-        required=False, min_value=0, max_value=1_000_000, help_text="Number of the event whose text is taken down."
+        required=False,
+        min_value=0,
+        max_value=1_000_000,
+        help_text="Number of the event whose text is taken down; if empty, the description.",
     )
 
     def validate_tasks(self, tasks: dict[str, str]) -> dict[str, str]:
@@ -158,7 +161,7 @@ class IntakeSerializer(serializers.ModelSerializer):
         saved = {name: getattr(self.instance, name, None) for name in ("opens_at", "closes_at")}
         opens, closes = (attrs.get(name, saved[name]) for name in saved)
         if opens and closes and closes <= opens:
-            raise serializers.ValidationError({"closes_at": ["Enter a moment after the opening."]})
+            raise serializers.ValidationError({"closes_at": ["Enter a time after the opening time."]})
         return attrs
 
 
@@ -209,7 +212,7 @@ class Owners(View):
         request=None, responses={204: None}, parameters=[OpenApiParameter("username", str, OpenApiParameter.QUERY)]
     )
     def delete(self, request: Request, slug: str) -> Response:
-        """Remove the owner ``username``. 409 for the last one."""
+        """Remove the owner ``username``. 409 for the last owner."""
         benchmark = entries.owned_benchmark(request.user, slug)
         entries.remove_owner(request.user, benchmark, _find_person(request.query_params.get("username", "")))
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -333,5 +336,5 @@ def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
 
 def _need(given: dict[str, Any], name: str) -> Any:
     if name not in given:
-        raise serializers.ValidationError({name: [f"The action {given['action']} needs it."]})
+        raise serializers.ValidationError({name: [f"The action {given['action']} needs this field."]})
     return given[name]

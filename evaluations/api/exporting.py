@@ -182,14 +182,14 @@ class EvidenceFilters(serializers.Serializer):
         default="",
         allow_blank=True,
         max_length=100,
-        help_text="The SHA-256 of the MANIFEST.json that this bundle replaces. It is not looked up.",
+        help_text="The SHA-256 of MANIFEST.json in the replaced bundle. Whether that bundle exists is not checked.",
     )
     reason = serializers.CharField(
         required=False,
         default="",
         allow_blank=True,
         max_length=LONGEST_NOTE,
-        help_text="Why it replaces that bundle; signed.",
+        help_text="Why this bundle replaces that one. The bundle's signature covers this reason.",
     )
 
 
@@ -238,8 +238,8 @@ class Attestation(FileView):
     def get(self, request: Request, pk: int) -> Any:
         """Download the attestation of the bundle that download_evidence gives for the same parameters.
 
-        The bundle is created and checked again for it. 409 with every reason before the freeze, if a check fails, and
-        for a bundle without screenshots, which differs in each export.
+        The server creates and checks the bundle again. 409 with every reason before the freeze, or if a check fails.
+        Also 409 for a bundle without screenshots, because each export of it differs.
         """
         submission = access.submission_for(request.user, pk, Role.MAINTAINER)
         try:

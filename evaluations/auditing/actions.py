@@ -116,7 +116,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None, toleranc
     from the manifest and a nonce drawn at this moment, so nobody can search for a convenient seed. The person maintains
     the sample. Its annotators and adjudicators must not have taken part in the audited review.
 
-    With a ``tolerance``, a rule decides from the labels in a random order (`audit_rules`), and ``size`` is the most.
+    With a ``tolerance``, a rule decides from the labels in a random order (`audit_rules`). ``size`` is then the most.
     """
     with transaction.atomic():
         audited = audit.submission = lock_submission(audit.submission_id)  # the loaded row may predate the lock
@@ -147,7 +147,7 @@ def draw(audit: Audit, person: Any, size: int, seed: str | None = None, toleranc
 
 
 def _order(sample: Submission, person: Any, chosen: list[str], tolerance: float) -> None:
-    """Give the trajectories a random order as that of a planned sample; one stratum, so that it tells no claim."""
+    """Give the trajectories the random order of a planned sample, with one stratum so that it reveals no claim."""
     stratum, rule = dict.fromkeys(chosen, ONE_STRATUM), {"rule": AUDIT, "tolerance": tolerance}
     labels = {ONE_STRATUM: len(chosen)}
     runs = SamplePlan.Estimand.RUNS.value

@@ -125,14 +125,14 @@ def prepare(
 
 
 def parse_supersedes(manifest: str, reason: str) -> Document | None:
-    """Return what a manifest states about the bundle that it replaces; None if there is none.
+    """Return what a manifest states about the replaced bundle; None if there is none.
 
-    Raise Incomplete for a malformed digest, or one part without the other. Whether that bundle exists is not checked:
+    Raise Incomplete for a malformed digest, or if only one part is given. Whether that bundle exists is not checked:
     this instance does not store the manifests that it signed.
     """
     if not manifest.strip():
         if reason.strip():
-            says = "Enter the SHA-256 of the MANIFEST.json that this bundle replaces, or leave out the reason."
+            says = "Enter the SHA-256 of the replaced bundle's MANIFEST.json, or remove the reason."
             raise Incomplete([Problem("supersedes_missing", says, "supersedes")])
         return None
     replaced = revoking.parse_manifest(manifest, "supersedes")

@@ -69,7 +69,7 @@ def append(
 
 
 def find_broken(events: Iterable[EntryEvent]) -> int | None:
-    """Return the number of the first event of a chain that is not as it was written; None if all are."""
+    """Return the number of the first event that was changed after it was written; None if there is none."""
     previous = GENESIS
     for number, event in enumerate(events):
         if event.sequence != number or event.previous != previous or event.hash != digest(event.canonical()):

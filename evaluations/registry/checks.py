@@ -1,4 +1,4 @@
-"""What the owners of a benchmark should know of a new entry before they decide: checks that run by themselves."""
+"""Check a new entry automatically, so that the owners know about problems before they decide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluations.exports import find_not_covered
 from evaluations.models import Audit, Entry, Relationship
 from evaluations.registry import chain
 
-# Findings of the bundle with a check of their own; all others count as the bundle's.
+# Findings of the bundle that have their own check. All others belong to the check `bundle`.
 SEPARATE = ("signature", "tasks", "coverage", "times", "robustness")
 MOST_SHOWN = 5
 PASS, NOTE, FAIL = "pass", "note", "fail"
@@ -71,7 +71,7 @@ def _check_coverage(submission: Submission) -> Check:
     if missing:
         named = ", ".join(missing[:MOST_SHOWN])
         return Check("coverage", FAIL, f"{counted(len(missing), 'task')} without a trajectory, such as {named}.")
-    return Check("coverage", PASS, f"Every task has a trajectory: {len(present)}.")
+    return Check("coverage", PASS, f"Every task has a trajectory ({counted(len(present), 'task')}).")
 
 
 def hide_others(stated: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -89,7 +89,7 @@ def _check_bundle(audit: Audit) -> Check:
     failed = [row["name"] for row in audit.findings if row["result"] == FAIL and row["name"] not in SEPARATE]
     if failed:
         return Check("bundle", FAIL, f"{counted(len(failed), 'check')} of the bundle failed: {', '.join(failed)}.")
-    return Check("bundle", PASS, "Nothing was changed since it was signed, and the rules were followed.")
+    return Check("bundle", PASS, "Nothing has changed since the bundle was signed, and the rules were followed.")
 
 
 def _check_identity(entry: Entry, audit: Audit) -> Check:
@@ -133,8 +133,8 @@ def _find_named_alike(entry: Entry) -> Check:
     named_alike = [each for each in others.filter(agent__iexact=entry.agent) if _stands(each)]
     if named_alike:
         keys = ", ".join(each.key for each in named_alike[:MOST_SHOWN])
-        return Check("duplicates", NOTE, f"The agent {entry.agent} has an entry already: {keys}.")
-    return Check("duplicates", PASS, "No other entry has this bundle, its review or its agent.")
+        return Check("duplicates", NOTE, f"The agent {entry.agent} already has an entry: {keys}.")
+    return Check("duplicates", PASS, "No other entry has the same bundle, review or agent.")
 
 
 def _stands(entry: Entry) -> bool:
@@ -142,7 +142,7 @@ def _stands(entry: Entry) -> bool:
 
 
 def _check_relationship(entry: Entry) -> Check:
-    stated = f"Evaluated by {Relationship(entry.relationship).label}, as the submitter states."
+    stated = f"The submitter states who evaluated the agent: {Relationship(entry.relationship).label}."
     return Check("relationship", PASS if entry.relationship == Relationship.THIRD_PARTY else NOTE, stated)
 
 

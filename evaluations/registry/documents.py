@@ -1,4 +1,4 @@
-"""A published entry as data: our own JSON (schemas/registry-entry.schema.json), Every Eval Ever and `.eval_results`."""
+"""A published entry as data: our own JSON (schemas/registry.schema.json), Every Eval Ever and `.eval_results`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FORMAT = {"format": "webverdict-registry", "version": 1}
 NOT_EXECUTABLE = "A task that is not executable counts as not a success."
 MEASURED = {
     Method.PEOPLE: every_eval_ever.DESCRIPTION,
-    Method.SAMPLE: "Share of successes, estimated from a planned sample of trajectories that people labelled and an "
-    f"automatic judge's verdicts of all. {NOT_EXECUTABLE}",
+    Method.SAMPLE: "Share of successes, estimated from a planned sample of trajectories that people labelled and the "
+    f"verdicts of an automatic judge on all trajectories. {NOT_EXECUTABLE}",
     Method.JUDGE: f"Share of trajectories that an automatic judge called a success. {NOT_EXECUTABLE}",
 }
 INTERVALS = {
@@ -35,8 +35,8 @@ def write_entry(entry: Entry, versions: Iterable[EntryVersion]) -> Document:
     """Return a published entry with all versions, their rates as fractions, and its chain. ``rank`` is not part of it.
 
     Each hash of the chain is the SHA-256 of the JSON of the event's ``entry`` (the key), ``sequence``, ``kind``,
-    ``role``, ``at``, ``content`` and ``previous``, with sorted keys and no spaces. ``content`` is that of ``reason``
-    and ``facts``, which are stated of public events only.
+    ``role``, ``at``, ``content`` and ``previous``, with sorted keys and no spaces. ``content`` is the hash of
+    ``reason`` and ``facts``, which are shown for public events only.
     """
     described = published.describe_entry(entry)
     return {
@@ -59,7 +59,7 @@ def write_version(version: EntryVersion) -> Document:
 
 
 def write_row(row: EntryRow) -> Document:
-    """Return a row; ``version`` is the first that it belongs to, and it holds until a newer row of its task."""
+    """Return a row. ``version`` is its first version; the row counts until a newer row of the same task."""
     names = ("task_id", "task_version", "text", "verdict", "included", "reason")
     return {"version": row.version.number} | {name: getattr(row, name) for name in names}
 

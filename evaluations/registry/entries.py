@@ -1,6 +1,6 @@
 """Actions on entries: submit, check, ask, decide, appeal, correct, score again, remove.
 
-Each locks the entry, checks state and person, writes, and appends an event to the entry's chain, in one transaction.
+Each action is one transaction: it locks the entry, checks state and person, writes, and appends an event to the chain.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from judges.working.call_log import make_storable
 WAITING = (State.RECEIVED, State.QUERIED)
 MOST_WAITING = 5  # entries of one person: each bundle is read whole
 MOST_A_DAY = 20  # with those that were withdrawn
-NOT_CHECKED = "Its file is not checked yet."
+NOT_CHECKED = "The file of this entry is not checked yet. Wait for its checks."
 RELATED = ("benchmark", "upload", "package", "submission", "audit__submission")
 MOST_PROBLEMS = 5  # of an import, shown in the checks
 
@@ -100,7 +100,7 @@ def remove_owner(actor: Person, benchmark: Benchmark, person: Person) -> None:
         _require_owner(actor, benchmark)
         owners = Owner.objects.filter(benchmark=benchmark)
         if not owners.exclude(person=person).filter(person__is_active=True).exists():
-            raise Conflict("A benchmark with an intake needs an owner: add another one first.")
+            raise Conflict("A benchmark with an intake needs an owner. Add another owner first.")
         owners.filter(person=person).delete()
         read = Member.objects.filter(person=person, role=Membership.AUDITOR, deactivated_at=None)
         audited = Entry.objects.filter(benchmark=benchmark, audit__isnull=False).values("audit__submission")
@@ -135,7 +135,7 @@ def _parse_keys(text: str) -> None:
 
 def _require_owner(person: Person, benchmark: Benchmark) -> None:
     if not owns(person, benchmark):
-        raise PermissionDenied("This is for the owners of the benchmark.")
+        raise PermissionDenied("Only owners of the benchmark can do this.")
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def own_entries(person: Person) -> QuerySet[Entry]:
 
 
 def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
-    """Return an entry for its owners and its submitter, and which of both the person is; Http404 for others."""
+    """Return an entry and the person's role: owner or submitter. Http404 for everybody else."""
     rows = chain.with_state(Entry.objects.select_related(*RELATED))
     found = rows.filter(key=key).first()
     if found is not None and owns(person, found.benchmark):
@@ -197,7 +197,7 @@ def submit(
 
 
 def _receive(entry: Entry, intake: Intake, file: SentFile, send: Callable[[str], Any]) -> None:
-    """Store the file of an entry, which an owner uploads for the submitter: audit or submission become theirs."""
+    """Store the file of an entry. An owner counts as its uploader, and gets the audit or the submission."""
     if not is_open(intake):
         raise Conflict("This benchmark takes no entries now.")
     owner = next(iter(_find_impartial_owners(entry, intake.benchmark)), None)
@@ -225,11 +225,11 @@ def list_tasks(benchmark: Benchmark) -> list[dict[str, Any]]:
 
 
 def answer(person: Person, entry: Entry, reason: str, file: SentFile | None, send: Callable[[str], Any]) -> None:
-    """Answer a query, with another file if there is one; a file that could not be opened is replaced likewise."""
+    """Answer a query, or replace a file that could not be opened. Another file is optional for a query."""
     with _change(entry) as (row, state):
         _require_submitter(person, row)
         if state not in WAITING or (row.arrival is not None and row.arrival.finished_at is None):
-            raise Conflict("An entry can be answered while it is queried, and after its file was checked.")
+            raise Conflict("You can answer only after the file was checked and before the entry is decided.")
         facts = {}
         if file is not None:
             _receive(row, Intake.objects.get(benchmark=row.benchmark_id), file, send)
@@ -240,7 +240,7 @@ def answer(person: Person, entry: Entry, reason: str, file: SentFile | None, sen
 
 
 def find_unchecked() -> list[str]:
-    """Return the uploads of entries that are finished, but whose checks were not recorded."""
+    """Return the finished uploads of entries whose checks are not recorded."""
     checks_made = EntryEvent.objects.filter(entry=OuterRef("pk"), kind=Kind.CHECKED)
     found: list[str] = []
     for name in ("upload", "package"):
@@ -263,7 +263,7 @@ def _checked_upload(entry: Entry) -> str | None:
 
 
 def record_checks(upload_id: str) -> None:
-    """Record the checks of an entry's upload once it is finished; does nothing for other uploads, and when repeated."""
+    """Record the checks of an entry's finished upload. Other uploads and repeated calls change nothing."""
     found = Entry.objects.filter(Q(upload__pk=upload_id) | Q(package__pk=upload_id)).first()
     if found is None:
         return
@@ -344,7 +344,8 @@ def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, (*WAITING, State.REJECTED))
         if row.reviewed is not None and row.reviewed.frozen_at is None:
-            raise Conflict("Its labels are not frozen, so they could still change.", "entry_not_frozen")
+            says = "The labels of this entry could still change. Freeze its submission first."
+            raise Conflict(says, "entry_not_frozen")
         _require_no_open_sample(row)
         return _publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
 
@@ -373,13 +374,13 @@ def appeal(person: Person, entry: Entry, reason: str) -> None:
 
 
 def is_appealed(entry: Entry) -> bool:
-    """Return whether an appeal waits for its decision."""
+    """Return whether an appeal waits for a decision."""
     last = entry.events.filter(kind__in=(Kind.APPEALED, Kind.APPEAL_DECIDED)).order_by("-sequence").first()
     return last is not None and last.kind == Kind.APPEALED
 
 
 def decide_appeal(person: Person, entry: Entry, reason: str, *, upheld: bool) -> None:
-    """Decide an appeal. What follows from it, such as another score, is an event of its own."""
+    """Decide an appeal. Its consequences, such as another score, are separate events."""
     with _change(entry) as (row, _):
         _require_impartial(person, row)
         if not is_appealed(row):
@@ -512,21 +513,21 @@ def _change(entry: Entry) -> Iterator[tuple[Entry, State]]:
 
 def _require_submitter(person: Person, entry: Entry) -> None:
     if entry.submitted_by_id != person.pk:
-        raise PermissionDenied("This is for the person who submitted the entry.")
+        raise PermissionDenied("Only the person who submitted the entry can do this.")
 
 
 def _require_state(state: State, allowed: tuple[State, ...]) -> None:
     if state not in allowed:
-        raise Conflict(f"The entry is {state.value}, so this is not possible any more.", "entry_state")
+        raise Conflict(f"The entry is {state.value}, so this action is not possible.", "entry_state")
 
 
 def _require_impartial(person: Person, entry: Entry) -> None:
-    """Refuse people outside the owner team, and the submitter, who may be one of them."""
+    """Refuse everybody but owners, and owners who submitted the entry or are affiliated with its organisation."""
     _require_owner(person, entry.benchmark)
     if entry.submitted_by_id == person.pk:
         raise PermissionDenied("You submitted this entry, so another owner has to decide about it.")
     if blinding.has_conflict(person, entry.organisation):
-        says = f"You declare to belong to {entry.organisation}, so another owner has to decide about this entry."
+        says = f"You declare an affiliation with {entry.organisation}. Another owner has to decide about this entry."
         raise PermissionDenied(says)
 
 
@@ -545,4 +546,7 @@ def _require_decidable(person: Person, entry: Entry, state: State, allowed: tupl
     _require_state(state, allowed)
     if entry.reviewed is None:
         opened = entry.arrival is None or entry.arrival.finished_at is not None
-        raise Conflict("Its file could not be opened." if opened else NOT_CHECKED, "entry_unchecked")
+        raise Conflict(
+            "The file of this entry could not be opened. Ask the submitter for another one." if opened else NOT_CHECKED,
+            "entry_unchecked",
+        )

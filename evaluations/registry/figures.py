@@ -16,7 +16,7 @@ EVALUATED_BY = {
     Relationship.FIRST_PARTY: "by the agent's team",
     Relationship.THIRD_PARTY: "independently",
     Relationship.COLLABORATIVE: "by the agent's team with others",
-    Relationship.OTHER: "otherwise",
+    Relationship.OTHER: "in another way",
 }
 
 
@@ -24,7 +24,7 @@ EVALUATED_BY = {
 class Figures:
     """``x`` and the ends of ``span`` are percentages of a chart's width, as text; empty without a rate.
 
-    ``how`` tells at a glance how the rate was measured, ``who`` who judged, and ``audited`` the owners' own sample.
+    ``how`` states briefly how the rate was measured. ``who`` states who judged. ``audited`` has the owners' sample.
     """
 
     rate: str
@@ -88,4 +88,4 @@ def _describe_people(version: EntryVersion) -> str:
 def _describe_sample(version: EntryVersion) -> str:
     if not version.audited:
         return ""
-    return f"{version.audited['alike']:,} of {version.audited['size']:,} alike"
+    return f"{version.audited['alike']:,} of {version.audited['size']:,} agree"

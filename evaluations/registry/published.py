@@ -1,4 +1,4 @@
-"""What anybody may read of a benchmark's entries: accepted and removed ones, after their embargo.
+"""Find what anybody may read of a benchmark's entries: accepted and removed ones, after their embargo.
 
 Everything public is found here, so that no page, feed or badge decides by itself what it may show.
 """
@@ -30,7 +30,7 @@ SHOWN_AFTER = [str(kind) for kind, state in chain.STATE_AFTER.items() if state i
 
 
 def list_registries() -> list[tuple[Benchmark, int]]:
-    """Return the benchmarks whose registry is public by name, each with the number of its published entries."""
+    """Return the benchmarks with a public registry in order of name, each with its number of published entries."""
     found = Benchmark.objects.filter(intake__public=True, archived_at=None).order_by("name", "pk")
     counted = _filter_published(Entry.objects.filter(benchmark__in=found)).order_by().values("benchmark")
     entries = dict(counted.annotate(number=Count("pk")).values_list("benchmark", "number"))
@@ -105,7 +105,7 @@ class Board:
         return [each for each in self.listed if STATE_AFTER[Kind(each.deciding_kind)] is State.REMOVED]
 
     def rank(self) -> list[Place]:
-        """Return the accepted entries by falling rate; the rest has no rate."""
+        """Return the accepted entries, the highest rate first; those without a rate are last."""
         removed = {each.entry for each in self.removed}
         accepted = [each for each in self.listed if each.entry not in removed]
         accepted.sort(key=lambda each: (each.rate is None, -(each.rate or 0), each.entry))
@@ -132,7 +132,7 @@ def load_board(slug: str) -> Board:
 def make_seal(benchmark: Benchmark, *parts: Any) -> str:
     """Return a value that changes with a page: with the parts, the benchmark's name and the version of this program.
 
-    It may depend on published entries only, or it would reveal that something happens to the others.
+    It may depend on published entries only. Otherwise it would reveal that something happens to the others.
     """
     # Keyed, or the primary keys among the parts could be guessed: they count the entries that are not published.
     said = repr((_find_program_version(), benchmark.name, parts))
@@ -211,14 +211,14 @@ def describe_events(entry: Entry) -> list[dict[str, Any]]:
 def chain_of(entry: Entry) -> list[EntryEvent]:
     found = list(entry.events.all())
     for event in found:
-        event.entry = entry  # whose key is hashed
+        event.entry = entry  # its key is part of the hash
     return found
 
 
 def list_events(benchmark: Benchmark, kind: str = "") -> list[int]:
     """Return the primary keys of the public events of all published entries, the newest first; ``kind`` filters them.
 
-    An event of an entry that was under an embargo counts from the end of the embargo: only then anybody could read it.
+    An event of an entry that was under an embargo counts from the end of the embargo: before, nobody could read it.
     """
     published = find_entries(benchmark).prefetch_related(None).order_by().values("pk")
     events = EntryEvent.objects.filter(kind__in=[kind] if kind in PUBLIC else PUBLIC, entry__in=published)
@@ -237,7 +237,7 @@ def load_events(keys: Sequence[int]) -> list[EntryEvent]:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an entry says of its agent. ``hidden`` is why that was taken down: the texts are empty then."""
+    """What an entry states about its agent. ``hidden`` is why this was taken down; the texts are then empty."""
 
     key: str
     agent: str

@@ -1,8 +1,8 @@
-"""Accept, query or reject a claimed success rate from labels of a sample, by a rule that may be asked after each label.
+"""Accept, query or reject a claimed success rate from labels of a sample, by a rule that applies after each label.
 
-N runs have claims: S are a success, F are not. Audited people would find that U of the claimed successes are none, and
-V of the others are successes, so the claimed rate is too high by (U - V) / N. In both strata runs are audited in a
-random order without replacement; which stratum comes next is fixed before.
+N runs have claims: S are a success, F are not. People who audit all runs would find that U of the claimed successes are
+wrong, and that V of the others are successes. So the claimed rate is too high by (U - V) / N. In both strata, runs are
+audited in a random order without replacement; which stratum comes next is fixed before.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from evaluations.statistics.tally import Floats
 ALPHA = 0.05
 LIMIT = -log(ALPHA) - 1e-9  # of logarithms: a ratio of exactly 1 / alpha decides, however programs round
 HONEST = (0.05, 0.15)  # shares of the runs on which honest people differ, half of them in each direction
-TOO_HIGH = (0.07, 0.12, 0.2, 0.35)  # by how much a claimed rate is too high, and
-USUAL = 0.08  # the share of the runs that differ besides
-ANYTHING = 0.05  # weight of all shares, each as likely, so that no label is impossible
+TOO_HIGH = (0.07, 0.12, 0.2, 0.35)  # by how much a claimed rate is too high
+USUAL = 0.08  # share of the runs that differ evenly, in addition to `TOO_HIGH`
+ANYTHING = 0.05  # weight of all shares, equally likely, so that no label is impossible
 LEAST_SHARE = 0.7  # of claimed successes among the drawn runs
 PARTS = 1000  # values of the share V / F that `_log_honest` tries
 
@@ -36,7 +36,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """Audited runs: claimed successes, those of them that are none; other runs, those of them that are a success."""
+    """Audited runs: claimed successes and how many are wrong; other runs and how many are successes."""
 
     successes: int = 0
     refuted: int = 0
@@ -101,13 +101,13 @@ class Acceptance:
         self.successes, self.others, self.total = successes, others, successes + others
         self.least = ceil(tolerance * self.total - 1e-9)  # U - V of a rate that must not be accepted
         if not (others and 0 < self.least <= successes):
-            raise ValueError("The claimed rate is at least the tolerance, and below 100%.")
+            raise ValueError("The claimed rate must be at least the tolerance and below 100%.")
         self._logs = np.array([lgamma(n + 1) for n in range(self.total + 2)])
         self._honest = [self._rates(0, differing) for differing in HONEST]
         self._too_high = [self._rates(excess, USUAL) for excess in TOO_HIGH]
 
     def _rates(self, excess: float, differing: float) -> tuple[float, float]:
-        """Return the shares U / S and V / F if ``differing`` of the runs differ evenly, and ``excess`` besides."""
+        """Return the shares U / S and V / F if ``differing`` of the runs differ evenly, with ``excess`` in addition."""
         u, v = (excess + differing / 2) / self.successes, differing / 2 / self.others
         return min(u * self.total, 0.9), min(v * self.total, 0.9)
 
@@ -122,8 +122,8 @@ class Acceptance:
     def follow(self, labels: Sequence[tuple[bool, bool]], size: int, every: int = 1) -> Outcome:
         """Return what is shown after every ``every`` labels, and after the last of ``size``.
 
-        ``labels`` (n,) are the claimed and the audited success of each run, in the order of the draw. The rule is asked
-        after each label, and its first decision stands, whatever follows.
+        ``labels`` (n,) are the claimed and the audited success of each run, in the order of the draw. The rule
+        applies after each label, and its first decision stands, whatever follows.
         """
         shown = Outcome(Audited(), Decision.CONTINUE, None, None, -1.0, 1.0)
         audited, decision, low, high = shown.audited, shown.decision, shown.low, shown.high

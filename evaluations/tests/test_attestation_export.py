@@ -110,7 +110,7 @@ def test_the_attestation_of_another_bundle_of_the_submission_is_caught(frozen: S
     out, _, code = verified(path, output)
 
     assert code == 1
-    assert "Its evidence.zip has another SHA-256 than that of this bundle." in out
+    assert "Its evidence.zip has a different SHA-256 from that of this bundle." in out
 
 
 def test_before_the_freeze_nothing_is_attested(frozen: Submission, people: People, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_the_bundle_of_an_earlier_freeze_is_refused(frozen: Submission, people: 
     _, err, code = attested(frozen, path)
 
     assert code == 1
-    assert "other_bundle: This is not a bundle of this submission and its present freeze." in err
+    assert "other_bundle: This is not a bundle of this submission and its current freeze." in err
 
 
 def test_the_bundle_of_somebody_else_is_refused(frozen: Submission, tmp_path: Path) -> None:

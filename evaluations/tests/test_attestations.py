@@ -218,14 +218,14 @@ def a_digest_of_another_kind(attested: Attested) -> str:
     return sealed(statement)
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def a_stranger_signed_in_the_name_of_the_key(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement, keys=[STRANGER]))
     document["signatures"][0]["keyid"] = sign(b"")["keyid"]
     return json.dumps(document)
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def a_changed_payload(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     statement = payload_of(json.dumps(document))
@@ -233,7 +233,7 @@ def a_changed_payload(attested: Attested) -> str:
     return json.dumps(document | {"payload": encode(canonical_json(statement).encode())})
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def a_changed_signature(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     bits = bytearray(base64.b64decode(document["signatures"][0]["sig"]))
@@ -242,19 +242,19 @@ def a_changed_signature(attested: Attested) -> str:
     return json.dumps(document)
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def the_payload_was_signed_without_pae(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     return json.dumps(document | {"signatures": [sign(base64.b64decode(document["payload"]))]})
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def the_base64_was_signed(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     return json.dumps(document | {"signatures": [sign(pae(PAYLOAD_TYPE, document["payload"].encode()))]})
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def a_length_of_the_pae_was_moved(attested: Attested) -> str:
     """What was signed as the end of the type is shown as the start of the payload: without lengths it is the same."""
     payload = canonical_json(attested.statement).encode()
@@ -262,7 +262,7 @@ def a_length_of_the_pae_was_moved(attested: Attested) -> str:
     return json.dumps(envelope(payload) | {"signatures": [sign(shifted)]})
 
 
-@forged("signed by none of 1 known key.")
+@forged("No known key signed it (1 key tried).")
 def the_signature_of_the_manifest(attested: Attested) -> str:
     import zipfile
 
@@ -272,7 +272,7 @@ def the_signature_of_the_manifest(attested: Attested) -> str:
     return json.dumps(json.loads(sealed(attested.statement)) | {"signatures": [own]})
 
 
-@forged("It names the key 0000000000000000, and another key signed it.")
+@forged("It names the key 0000000000000000, but another key signed it.")
 def another_key_id(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     document["signatures"][0]["keyid"] = "0" * 16
@@ -334,14 +334,14 @@ def an_unsigned_certificate(attested: Attested) -> str:
     return json.dumps(document)
 
 
-@forged("sig is not base64 with its padding.")
+@forged("sig is not base64 with padding.")
 def base64_without_padding(attested: Attested) -> str:
     document = json.loads(sealed(attested.statement))
     document["signatures"][0]["sig"] = document["signatures"][0]["sig"].rstrip("=")
     return json.dumps(document)
 
 
-@forged("sig is not base64 with its padding.")
+@forged("sig is not base64 with padding.")
 def base64_with_bits_that_no_byte_has(attested: Attested) -> str:
     """64 bytes leave four bits of the last letter unused: 16 spellings of one signature."""
     document = json.loads(sealed(attested.statement))
@@ -409,12 +409,12 @@ def a_figure_left_out(attested: Attested) -> str:
     return sealed(statement)
 
 
-@forged("labels is 9.0, and the bundle gives 9.")
+@forged("labels is 9.0, but the bundle gives 9.")
 def a_number_that_is_spelt_otherwise(attested: Attested) -> str:
     return attested.changed(labels=9.0)
 
 
-@forged('claims.times is "note", and the bundle gives "pass".')
+@forged('claims.times is "note", but the bundle gives "pass".')
 def another_result_of_a_claim(attested: Attested) -> str:
     return attested.changed(claims=attested.statement["predicate"]["claims"] | {"times": "note"})
 
@@ -477,7 +477,7 @@ def test_the_key_of_the_bundle_does_not_stand_in_for_keys_that_are_given(atteste
 def test_without_keys_a_stranger_is_caught(attested: Attested) -> None:
     found = attested.check(sealed(attested.statement, keys=[STRANGER]), keys=[], bundle_key=PUBLIC)
     assert found.result.value == "fail"
-    assert found.says == ("It is signed by none of 1 known key. Give the submitter's published keys with --keys.")
+    assert found.says == ("No known key signed it (1 key tried). Give the submitter's published keys with --keys.")
 
 
 def test_a_bundle_whose_documents_cannot_be_read_is_not_compared(attested: Attested, tmp_path: Path) -> None:

@@ -234,7 +234,7 @@ def test_nothing_is_told_between_two_looks(audit: Audit, sample: Submission) -> 
     found = progress(audit)
     assert (found.labelled, found.difference, found.low, found.high) == (0, None, -1.0, 1.0)
     page = text(client_of(auditor()).get(reverse("audit", args=[audit.pk])))
-    assert "It is shown after every 10 audited trajectories. No difference is known yet." in page
+    assert "The answer changes only after every 10 audited trajectories. No difference is known yet." in page
     label(sample, 1)
     assert progress(audit).labelled == 6
 
@@ -335,7 +335,7 @@ def test_decision_stores_what_the_rule_said_and_whether_it_was_against_it(audit:
     options = ("--reason", "All right.", "--as", "amy")
     out, _, _ = run("decide_audit", audit.pk, "--outcome", "query", *options)
     assert "the rule says continue" in out
-    assert out.endswith(f"audit {audit.pk}: queried, against the rule fixed before: continue.\n")
+    assert out.endswith(f"audit {audit.pk}: queried, against the rule: continue.\n")
     label_until(sample, audit)
     out, _, _ = run("decide_audit", audit.pk, "--outcome", "accept", *options)
     assert "the rule says accept" in out
@@ -347,10 +347,10 @@ def test_decision_stores_what_the_rule_said_and_whether_it_was_against_it(audit:
     assert (answer.status_code, answer.json()["rule_said"]) == (201, "accept")
     assert decision(audit).against_rule
     for name in ("audit", "audit-report"):
-        assert "The rule fixed before said accept." in text(amy.get(reverse(name, args=[audit.pk])))
+        assert "The rule said accept." in text(amy.get(reverse(name, args=[audit.pk])))
     assert "rejected, against the rule (accept)" in run("audit_report", audit.pk)[0]
     page = text(amy.post(reverse("decide-audit", args=[audit.pk]), {"outcome": "query", "reason": "Ask."}, follow=True))
-    assert "Submission queried, against the rule fixed before." in page
+    assert "Submission queried, against the rule." in page
 
 
 def test_decision_without_a_rule_is_against_none(audit: Audit) -> None:

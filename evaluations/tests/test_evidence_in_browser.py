@@ -87,7 +87,7 @@ def downloaded(page: Page, url: str, submission: Submission, folder: Path) -> Pa
     expect(page.get_by_text("3 of 3 tasks have a trajectory")).to_be_visible()
     assert_usable(page)
     with page.expect_download() as download:
-        press(page, page.get_by_role("button", name="Download"))
+        press(page, page.get_by_role("button", name="Download bundle"))
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     return path

@@ -130,7 +130,7 @@ def test_bundle_that_cannot_be_opened_is_told_and_can_be_replaced(
     with pytest.raises(Conflict, match="could not be opened"):
         entries.accept(olga, entry, "Fine.")
     entries.answer(sam, entry, "The right file.", SentFile(file(data)), lambda pk: None)
-    with pytest.raises(Conflict, match="after its file was checked"):
+    with pytest.raises(Conflict, match="after the file was checked"):
         entries.answer(sam, entry, "Again.", SentFile(file(data)), lambda pk: None)
     work()
     entry.refresh_from_db()
@@ -468,7 +468,7 @@ def test_people_of_the_organisation_do_not_label_the_sample_of_its_entry(
     nils = testing.person("nils")
     assert client_of(nils).post(reverse("declare-affiliation"), {"organisation": "  ACME "}).status_code == 302
     for role in (Membership.Role.ANNOTATOR, Membership.Role.ADJUDICATOR):
-        with pytest.raises(Conflict, match="nils declares to belong to Acme") as raised:
+        with pytest.raises(Conflict, match="nils declares an affiliation with Acme") as raised:
             workflow.add_member(olga, sample, nils, role)
         assert raised.value.code == "conflict_of_interest"
     stated = Affiliation.objects.get()
@@ -482,7 +482,7 @@ def test_owner_does_not_decide_about_an_entry_of_the_own_organisation(
 ) -> None:
     entry = checked(sam, intake, data)
     Affiliation.objects.create(person=olga, organisation="acme")
-    with pytest.raises(PermissionDenied, match="declare to belong to Acme"):
+    with pytest.raises(PermissionDenied, match="declare an affiliation with Acme"):
         entries.accept(olga, entry, "Ours.")
     Affiliation.objects.update(ended_at=timezone.now())
     assert entries.accept(olga, entry, "Not ours any more.")

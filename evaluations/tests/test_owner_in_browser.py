@@ -101,7 +101,7 @@ def test_entry_is_submitted_audited_published_appealed_and_scored_again(
     # The owner draws a sample, which other people label blind.
     owner.goto(url + reverse("entry", args=[entry.key]))
     no_barrier(owner)
-    owner.get_by_role("link", name="Open the audit").click()
+    owner.get_by_role("link", name="Open audit").click()
     owner.locator("#sample [name=size]").fill("2")
     owner.get_by_role("button", name="Draw the sample").click()
     expect(owner.get_by_text("Sample drawn")).to_be_visible()

@@ -67,7 +67,7 @@ def test_how_a_rate_was_measured_is_told_in_words_and_by_its_mark(shops: Benchma
     for method, words in (("people", "All by three people"), ("sample", "Planned sample"), ("judge", "Judge only")):
         assert f'href="#how-{method}"/></svg>{words}</span>' in shown
     assert "some-judge, 5 annotators, 1 adjudicator" in shown
-    assert "38 of 40 alike" in shown
+    assert "38 of 40 agree" in shown
 
 
 def test_every_rate_of_the_leaderboard_links_to_its_rows(shops: Benchmark) -> None:
@@ -164,7 +164,7 @@ def test_a_comparison_of_unknown_entries_does_not_exist(shops: Benchmark, query:
 
 def test_an_empty_registry_says_so(shops: Benchmark) -> None:
     assert "No entry is published yet." in text("/registry/shops/")
-    assert "No such event yet." in text("/registry/shops/ledger")
+    assert "No such events yet." in text("/registry/shops/ledger")
     assert "No entries yet" in text("/registry/")
 
 

@@ -107,7 +107,7 @@ def test_other_verdicts_in_a_bundle_of_the_same_submission_fail(honest: bytes, r
     one, other = write(honest), write(reopened, "other.zip")
     for finding in (compared(one, other), compared(other, one)):
         assert (finding.result, finding.places) == (FAIL, ("task_a",))
-        assert "1 different final verdict, and neither states that it replaces the other" in finding.says
+        assert "1 different final verdict. Neither states that it replaces the other" in finding.says
 
 
 def test_other_verdicts_are_noted_if_one_replaces_the_other(honest: bytes, reopened: bytes, write: Write) -> None:

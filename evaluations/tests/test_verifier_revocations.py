@@ -169,7 +169,7 @@ def test_later_heads_by_a_revoked_key_do_not_count(bundle: Path, events: list[An
     given = {"anchors": [lie], "revocations": [revoked_key()]}
     assert _failed(bundle, **given) == ["revocations"]
     told = [finding.says for finding in check(str(bundle), KEYS, **given) if finding.name == "revocations"]
-    assert told[-1] == "1 given head was signed by a revoked key after its revocation, and does not count."
+    assert told[-1] == "1 given head does not count: a revoked key signed after its revocation took effect."
 
 
 def _failed(bundle: Path, **given: Any) -> list[str]:

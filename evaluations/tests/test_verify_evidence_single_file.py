@@ -84,7 +84,7 @@ def test_it_compares_an_attestation_with_the_zip(verify: Path) -> None:
     assert own.returncode == 0, own.stdout + own.stderr
     assert "PASS  attestation " in own.stdout
     assert other.returncode == 1
-    assert "disputes is 0, and the bundle gives 1." in other.stdout
+    assert "disputes is 0, but the bundle gives 1." in other.stdout
     assert (none.returncode, none.stderr) == (2, "verify.py: --attestation none: the file does not exist.\n")
 
 

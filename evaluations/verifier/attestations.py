@@ -116,7 +116,7 @@ def attestation_finding(
         if signer["public_key"] in revoked:
             raise BadAttestation("It is signed by a revoked key, so somebody else may have made it.")
         if envelope.key_id != key_id_of(bytes.fromhex(signer["public_key"])):
-            raise BadAttestation(f"It names the key {show(envelope.key_id)}, and another key signed it.")
+            raise BadAttestation(f"It names the key {show(envelope.key_id)}, but another key signed it.")
         if wrong := list(_find_differences(_parse_statement(envelope.payload), bundle, digests)):
             more = f" And {len(wrong) - 3} more." if len(wrong) > 3 else ""
             return failed(NAME, f"{' '.join(says for says, _ in wrong[:3])}{more}", [place for _, place in wrong])
@@ -184,7 +184,7 @@ def _decode(text: str, what: str) -> bytes:
     except binascii.Error:
         data = b""
     if base64.b64encode(data).decode() != standard:
-        raise BadAttestation(f"{what} is not base64 with its padding.")
+        raise BadAttestation(f"{what} is not base64 with padding.")
     return data
 
 
@@ -199,7 +199,7 @@ def _find_differences(stated: Document, bundle: Bundle, digests: Mapping[str, st
     for each in stated["subject"]:
         name = each["name"]
         if name in digests and each["digest"]["sha256"] != subjects[name]:
-            yield f"Its {name} has another SHA-256 than that of this bundle.", name
+            yield f"Its {name} has a different SHA-256 from that of this bundle.", name
     yield from _compare(stated["predicate"], expected["predicate"])
 
 
@@ -211,4 +211,4 @@ def _compare(given: Document, computed: Document, within: str = "") -> Iterator[
         elif isinstance(given[key], dict) and isinstance(computed[key], dict):
             yield from _compare(given[key], computed[key], f"{place}.")
         elif canonical_json(given[key]) != canonical_json(computed[key]):
-            yield f"{place} is {show_json(given[key])}, and the bundle gives {show_json(computed[key])}.", place
+            yield f"{place} is {show_json(given[key])}, but the bundle gives {show_json(computed[key])}.", place

@@ -25,7 +25,7 @@ def supersedes_findings(stated: Document | None) -> Iterator[Finding]:
         yield failed("supersedes", f"It replaces the bundle with the manifest {replaced} without a reason.", [MANIFEST])
         return
     says = f"It replaces the bundle with the manifest {replaced}: “{show(stated['reason'])}”."
-    says += " Not checked here: whether that bundle exists and is one of this submission; give it with --against."
+    says += " Not checked here: whether that bundle exists and is of this submission. Give it with --against."
     yield noted("supersedes", says, [replaced])
 
 
@@ -35,15 +35,15 @@ def compare_bundles(one: Bundle, other: Bundle, *, linked: bool) -> Finding:
         return _other_chain(one, other)
     both = min(len(one.events), len(other.events)) - 1
     if one.events[both]["hash"] != other.events[both]["hash"]:
-        says = f"The chains start with the same event, and differ in or before event {both}: one was rewritten."
+        says = f"The chains start with the same event, but differ at or before event {both}: one was rewritten."
         return failed("other_bundle", says, [f"#{both}"])
     if not (tasks := _differing_tasks(one, other)):
         return passed("other_bundle", "Both are bundles of this submission, and no final verdict differs.")
     says = f"The other bundle of this submission has {plural(len(tasks), 'different final verdict')}"
     if linked:
         return noted("other_bundle", f"{says}. One of the two states that it replaces the other.", tasks)
-    says += ", and neither states that it replaces the other: ask the submitter which one is valid, and for a bundle"
-    return failed("other_bundle", f"{says} that names the one it replaces (export_evidence --supersedes).", tasks)
+    says += ". Neither states that it replaces the other. Ask the submitter which one is valid, and for a bundle"
+    return failed("other_bundle", f"{says} that names the replaced one (export_evidence --supersedes).", tasks)
 
 
 def _other_chain(one: Bundle, other: Bundle) -> Finding:

@@ -1,8 +1,8 @@
 """Checks against the lists in which a submitter revokes bundles and signing keys after they were published.
 
 A list proves what it names, not that it is the newest. Entries stay for ever, so an older list that somebody saved
-shows whether one was withdrawn. A bundle states its own times. So one under a revoked key counts only if the head of
-its last event was published before, and later heads by that key do not count.
+shows whether one was withdrawn. A bundle states its own times. So a bundle signed by a revoked key counts only if the
+head of its last event was published before. Later heads by that key do not count.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Revocations:
         if key is not None:
             yield self._check_key(key, checked.bundle, counted)
         if late := len(published or []) - len(counted):
-            heads = plural(late, "given head was", "given heads were")
-            yield noted("revocations", f"{heads} signed by a revoked key after its revocation, and does not count.")
+            heads = plural(late, "given head does", "given heads do")
+            yield noted("revocations", f"{heads} not count: a revoked key signed after its revocation took effect.")
         if not entries and key is None:
             yield passed("revocations", f"Neither this bundle nor its key is in {self.date}. {NEWEST}")
 
@@ -110,14 +110,16 @@ class Revocations:
         says = f"Its key {key_id} was revoked with effect from {entry['since']} (“{show(entry['reason'])}”)"
         heads = [] if bundle is None else self._earlier_heads(bundle, entry, published)
         if not heads:
-            why = "and no given head (--anchors) proves that the chain had its last event before"
+            why = "and no given head (--anchors) proves that the chain had its last event before that"
             ask = "Times in the bundle are those that its signer states. Ask for a bundle that another key signed."
             return failed("revocations", f"{says}, {why}. {ask} By {self.date}.", [key_id])
         head = min(heads, key=lambda line: line["key_id"] == key_id)  # one by another key, if there is one
-        says += f". The head of its last event was published at {escape(head['at'], 60)}, before that, so the chain is"
-        says += " from before; what no event covers is not."
+        says += f". The head of its last event was published at {escape(head['at'], 60)}, before that. So the chain is"
+        says += " from before the revocation; parts of the bundle that no event covers may not be."
         if head["key_id"] == key_id:
-            says += " The revoked key signed this head and its time: ask the place of publication when it arrived."
+            says += (
+                " The revoked key signed this head and its time: ask the place of publication when it arrived there."
+            )
         return noted("revocations", f"{says} By {self.date}.", [key_id])
 
     def _earlier_heads(self, bundle: Bundle, entry: Document, published: list[Any]) -> Lines:

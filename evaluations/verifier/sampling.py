@@ -124,7 +124,7 @@ def wanted_width(plan: Document) -> float | None:
 
 
 def is_of_audit(plan: Document) -> bool:
-    """Return whether labelling may stop when the rule of an audit has decided, which needs the audited bundle, too."""
+    """Return whether labelling may stop when the rule of an audit has decided; only the audited bundle shows that."""
     tolerance = plan["rule"].get("tolerance")
     known = plan["rule"] == {"rule": AUDIT, "tolerance": tolerance}
     return known and type(tolerance) in (int, float) and 0 < tolerance < 1

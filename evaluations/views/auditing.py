@@ -134,7 +134,7 @@ def decide_audit(request: Request, pk: int) -> HttpResponse:
     if not form.is_valid():
         return _audit(request, found, HTTPStatus.BAD_REQUEST, decision_form=form)
     made = actions.decide(request.user, found, form.cleaned_data["outcome"], form.cleaned_data["reason"])
-    against = ", against the rule fixed before" if made.against_rule else ""
+    against = ", against the rule" if made.against_rule else ""
     messages.success(request, f"Submission {made}{against}.")
     return redirect("audit", pk)
 

@@ -37,10 +37,11 @@ PER_PAGE = 50
 
 
 class Action(NamedTuple):
-    """An action of a person: its form, what it does with the valid form, and the entries that it is for."""
+    """An action on an entry: its form, what it does with a valid form, and the role and states that it is for."""
 
     title: str
     button: str
+    done: str
     form: type[forms.Form | forms.ModelForm]
     run: Callable[[Person, Entry, Any], Any]
     role: EntryEvent.Role
@@ -76,35 +77,63 @@ ACTIONS = {
     "answer": Action(
         "Answer",
         "Send answer",
+        "Answer sent.",
         AnswerForm,
         _answer,
         SUBMITTER,
         entries.WAITING,
     ),
-    "withdraw": Action("Withdraw", "Withdraw entry", ReasonForm, _reason(entries.withdraw), SUBMITTER, entries.WAITING),
+    "withdraw": Action(
+        "Withdraw",
+        "Withdraw entry",
+        "Entry withdrawn.",
+        ReasonForm,
+        _reason(entries.withdraw),
+        SUBMITTER,
+        entries.WAITING,
+    ),
     "appeal": Action(
         "Appeal",
         "Send appeal",
+        "Appeal sent.",
         ReasonForm,
         _reason(entries.appeal),
         SUBMITTER,
         (State.ACCEPTED, State.REJECTED, State.REMOVED),
-        "It is published with the entry.",
+        "Your appeal is published with the entry.",
     ),
     "accept": Action(
         "Accept",
         "Accept entry",
+        "Entry accepted.",
         ReasonForm,
         _reason(entries.accept),
         OWNER,
         (*entries.WAITING, State.REJECTED),
-        "This publishes figures and rows, after the embargo if there is one, and the reason with them.",
+        "This publishes figures, rows and your reason, after the embargo if there is one.",
     ),
-    "query": Action("Ask the submitter", "Send query", ReasonForm, _reason(entries.query), OWNER, entries.WAITING),
-    "reject": Action("Reject", "Reject entry", ReasonForm, _reason(entries.reject), OWNER, entries.WAITING),
+    "query": Action(
+        "Ask the submitter",
+        "Send query",
+        "Query sent.",
+        ReasonForm,
+        _reason(entries.query),
+        OWNER,
+        entries.WAITING,
+    ),
+    "reject": Action(
+        "Reject",
+        "Reject entry",
+        "Entry rejected.",
+        ReasonForm,
+        _reason(entries.reject),
+        OWNER,
+        entries.WAITING,
+    ),
     "decide-appeal": Action(
         "Decide the appeal",
         "Decide appeal",
+        "Appeal decided.",
         AppealDecisionForm,
         lambda person, entry, form: entries.decide_appeal(
             person, entry, form.cleaned_data["reason"], upheld=form.cleaned_data["upheld"]
@@ -115,15 +144,17 @@ ACTIONS = {
     "rescore": Action(
         "Score again",
         "Publish new version",
+        "Version added.",
         ScoreForm,
         _rescore,
         OWNER,
         (State.ACCEPTED,),
-        "When a task or a rubric has changed. Earlier versions stay public.",
+        "Use this when a task or a rubric has changed. Earlier versions stay public.",
     ),
     "embargo": Action(
         "Embargo",
         "Change embargo",
+        "Embargo changed.",
         EmbargoForm,
         lambda person, entry, form: entries.change_embargo(
             person, entry, form.cleaned_data["until"], form.cleaned_data["reason"]
@@ -134,16 +165,26 @@ ACTIONS = {
     "remove": Action(
         "Remove",
         "Remove entry",
+        "Entry removed.",
         ReasonForm,
         _reason(entries.remove),
         OWNER,
         (State.ACCEPTED,),
-        "It leaves the leaderboard. Its page, figures and events stay, with the reason.",
+        "The entry leaves the leaderboard. Its page, figures and events stay public, with the reason.",
     ),
-    "restore": Action("Restore", "Restore entry", ReasonForm, _reason(entries.restore), OWNER, (State.REMOVED,)),
+    "restore": Action(
+        "Restore",
+        "Restore entry",
+        "Entry restored.",
+        ReasonForm,
+        _reason(entries.restore),
+        OWNER,
+        (State.REMOVED,),
+    ),
     "take-down": Action(
         "Take a text down",
-        "Take down",
+        "Take down text",
+        "Text taken down.",
         TakeDownForm,
         lambda person, entry, form: entries.take_down(
             person, entry, form.cleaned_data["reason"], form.cleaned_data["sequence"]
@@ -157,7 +198,7 @@ ACTIONS = {
 
 @public
 def intake(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show what an entry must satisfy, to anybody."""
+    """Show anybody what an entry must satisfy."""
     found = entries.find_intake(slug)
     context = {
         "intake": found,
@@ -233,7 +274,7 @@ def add_owner(request: Request, slug: str) -> HttpResponse:
         saved = Intake.objects.filter(benchmark=benchmark).first()
         return _benchmark_intake(request, benchmark, IntakeForm(instance=saved), form, HTTPStatus.BAD_REQUEST)
     made = entries.add_owner(request.user, benchmark, form.cleaned_data["person"])
-    messages.success(request, f"{made} is an owner now.")
+    messages.success(request, f"Owner added: {made}.")
     return redirect("benchmark-intake", slug)
 
 
@@ -244,7 +285,7 @@ def remove_owner(request: Request, slug: str, pk: int) -> HttpResponse:
     if owner is None:
         raise Http404("No such owner.")
     entries.remove_owner(request.user, benchmark, owner.person)
-    messages.success(request, f"{owner} is no owner any more.")
+    messages.success(request, f"Owner removed: {owner}.")
     return redirect("benchmark-intake", slug) if entries.owns(request.user, benchmark) else redirect("home")
 
 

@@ -1,4 +1,4 @@
-"""Pages without sign-in: the same bytes for everybody, cacheable, and limited by the address of the reader."""
+"""Pages without sign-in: the same bytes for everybody, cacheable, with a limit of requests per IP address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils.http import quote_etag
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_safe
 
-SHORTLY = 60  # seconds that caches may store a page: as long, readers can still see what was removed or taken down
+SHORTLY = 60  # seconds that caches may store a page: until then, readers may still see removed texts
 WINDOW = 60  # seconds in which requests are counted
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 
@@ -39,7 +39,7 @@ def public(view: View) -> View:
         try:
             response = view(request, *args, **kwargs)
         except Http404:
-            # The same for what does not exist and what is not published.
+            # The same page for missing and for unpublished entries, so that it does not reveal which exist.
             response = render(request, "evaluations/registry_missing.html", status=404)
         patch_cache_control(response, public=True, max_age=SHORTLY)
         patch_vary_headers(response, ["Accept-Encoding"])
@@ -58,7 +58,7 @@ def answer(request: HttpRequest, seal: str, build: Callable[[], HttpResponse]) -
 
 
 def _exceeds_limit(request: HttpRequest) -> bool:
-    """Count the request; without a cache that answers, nothing is limited, because the pages need none."""
+    """Count the request. Nothing is limited while the cache does not respond, because the pages do not need it."""
     if not settings.REGISTRY_REQUESTS_PER_MINUTE:
         return False
     key = salted_hmac("public pages", str(get_client_ip_address(request) or "")).hexdigest()
@@ -68,7 +68,7 @@ def _exceeds_limit(request: HttpRequest) -> bool:
     except ValueError:  # it expired in between
         return False
     except Exception:  # each backend has its own errors
-        log.warning("The cache does not answer: requests of public pages are not limited.", exc_info=True)
+        log.warning("The cache does not answer: requests for public pages are not limited.", exc_info=True)
         return False
 
 

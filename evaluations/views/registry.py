@@ -180,7 +180,7 @@ def name_verdict(verdict: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DescribedEvent:
-    """An event as anybody may read it: its text, or why that was taken down; ``facts`` by name, in words."""
+    """An event as anybody may read it: its text, or why the text was taken down; ``facts`` by name, in words."""
 
     event: EntryEvent
     reason: str
@@ -207,7 +207,7 @@ def _list_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
     for name, value in facts.get("before", {}).items():
         found.append((f"Earlier {name.replace('_', ' ')}", str(value) or "none"))
     if "upheld" in facts:
-        found.append(("Appeal", "upheld" if facts["upheld"] else "not upheld"))
+        found.append(("Appeal", "upheld" if facts["upheld"] else "dismissed"))
     return found
 
 

@@ -254,7 +254,7 @@ def draw_badge(benchmark: Benchmark, line: Line, *, removed: bool) -> dict[str, 
 
 
 def _load_stated(request: HttpRequest, slug: str, key: str) -> tuple[Benchmark, Entry, EntryVersion]:
-    """Return as `_load`; Http404 for removed entries and without a rate: others would show it without its notes."""
+    """Return the same as `_load`; Http404 if removed or without a rate, which other sites would show without notes."""
     benchmark, entry, version = _load(request, slug, key)
     if chain.state_of(entry) is State.REMOVED or measure(version).value is None:
         raise Http404("No such results.")

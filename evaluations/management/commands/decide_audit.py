@@ -34,5 +34,5 @@ class Command(BaseCommand):
             raise CommandError(f"{person} cannot read audit {audit.pk}: {error}") from error
         if (rule := audit_rules.find_progress(audit)) is not None:
             self.stdout.write(f"{rule.sentence} {rule.known} {rule.errors}")
-        against = f", against the rule fixed before: {made.rule_said}" if made.against_rule else ""
+        against = f", against the rule: {made.rule_said}" if made.against_rule else ""
         self.stdout.write(f"audit {audit.pk}: {made}{against}.")

@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("audit", type=int, metavar="ID", help="the number of the audit")
         size = parser.add_mutually_exclusive_group(required=True)
         size.add_argument("--size", type=int, metavar="N", help="how many trajectories")
-        size.add_argument("--max-size", type=int, metavar="N", help="with --rule: the most trajectories")
+        size.add_argument("--max-size", type=int, metavar="N", help="with --rule: the largest number of trajectories")
         parser.add_argument(
             "--rule",
             choices=[audit_rules.ACCEPT],
@@ -32,7 +32,7 @@ class Command(BaseCommand):
             "--tolerance",
             type=float,
             metavar="X",
-            help="with --rule: a claimed success rate that is X or more too high is accepted in at most 5% of audits "
+            help="with --rule: a claimed rate that is too high by X or more is accepted in at most 5% of audits "
             f"(default {audit_rules.TOLERANCE:g}, which is 10 points)",
         )
         parser.add_argument("--seed", metavar="S", help="your own seed; reports then say that you chose it")

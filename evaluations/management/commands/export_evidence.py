@@ -48,9 +48,11 @@ class Command(BaseCommand):
             "--supersedes",
             default="",
             metavar="MANIFEST",
-            help="the SHA-256 of the MANIFEST.json that this bundle replaces, as checks print it; it is not looked up",
+            help="the SHA-256 of MANIFEST.json in the replaced bundle, as checks print it; not looked up",
         )
-        parser.add_argument("--reason", default="", metavar="TEXT", help="why it replaces that bundle; signed")
+        parser.add_argument(
+            "--reason", default="", metavar="TEXT", help="why this bundle replaces that one; the signature covers it"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         submission, output = find_submission(options["submission"]), options["output"]

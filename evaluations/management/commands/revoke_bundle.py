@@ -14,8 +14,8 @@ from evaluations.revoking import revoke_bundle
 
 class Command(BaseCommand):
     help = (
-        "Revoke an evidence bundle that you published: checks with the list of revocations then fail. The entry is "
-        "public and permanent."
+        "Revoke an evidence bundle that you published: checks with the list of revocations then fail. The revocation "
+        "is public and permanent."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

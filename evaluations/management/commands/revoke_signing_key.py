@@ -15,8 +15,8 @@ from evaluations.revoking import revoke_key
 class Command(BaseCommand):
     help = (
         "Revoke a signing key that may have leaked, and replace it if it is the current one. Checks with the list of "
-        "revocations then fail for its bundles, unless a head of their last event was published before. The entry is "
-        "public and permanent."
+        "revocations then fail for its bundles, unless the head of the last event was published before that "
+        "time. The revocation is public and permanent."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
