@@ -13,6 +13,7 @@ from evaluations.auditing import reference_data
 from evaluations.models import Entry, Intake
 from evaluations.registry.entries import SentFile
 from evaluations.registry.scoring import Change
+from evaluations.verifier.signature import BadKeys, parse_keys
 
 DESCRIPTION = (
     *("agent", "organisation", "model", "scaffold", "agent_version", "run_on"),
@@ -47,6 +48,15 @@ class IntakeForm(forms.ModelForm):
             "opens_at": Moment(),
             "closes_at": Moment(),
         }
+
+    def clean_trusted_keys(self) -> str:
+        text: str = self.cleaned_data["trusted_keys"]
+        try:
+            if text.strip():
+                parse_keys(text)
+        except BadKeys as error:
+            raise forms.ValidationError(f"The keys cannot be read: {error}") from error
+        return text
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}

@@ -22,7 +22,7 @@ from evaluations import jobs
 from evaluations.api.exporting import ClaimSerializer
 from evaluations.auditing import reference_data
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import chain, checks, entries
+from evaluations.registry import chain, checks, entries, lookups
 from evaluations.registry.chain import Kind, State
 from evaluations.registry_forms import DESCRIPTION, LEFT_OUT, MOST_CHANGES, VERDICTS, IntakeForm, build_changes
 
@@ -155,7 +155,7 @@ class IntakeSerializer(serializers.ModelSerializer):
         return [str(each) for each in intake.benchmark.owners.select_related("person")]
 
     def get_open(self, intake: Intake) -> bool:
-        return entries.is_open(intake)
+        return lookups.is_open(intake)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         saved = {name: getattr(self.instance, name, None) for name in ("opens_at", "closes_at")}
@@ -175,7 +175,7 @@ class BenchmarkIntake(View):
 
     def get(self, request: Request, slug: str) -> Response:
         self.chosen()
-        benchmark = entries.owned_benchmark(request.user, slug)
+        benchmark = lookups.owned_benchmark(request.user, slug)
         return Response(IntakeSerializer(get_object_or_404(Intake, benchmark=benchmark)).data)
 
     def put(self, request: Request, slug: str) -> Response:
@@ -202,7 +202,7 @@ class Owners(View):
     @extend_schema(request=OwnerSerializer, responses={201: OwnerSerializer})
     def post(self, request: Request, slug: str) -> Response:
         """Add an owner: an account that may create submissions."""
-        benchmark = entries.owned_benchmark(request.user, slug)
+        benchmark = lookups.owned_benchmark(request.user, slug)
         given = OwnerSerializer(data=request.data)
         given.is_valid(raise_exception=True)
         entries.add_owner(request.user, benchmark, _find_person(given.validated_data["username"]))
@@ -213,7 +213,7 @@ class Owners(View):
     )
     def delete(self, request: Request, slug: str) -> Response:
         """Remove the owner ``username``. 409 for the last owner."""
-        benchmark = entries.owned_benchmark(request.user, slug)
+        benchmark = lookups.owned_benchmark(request.user, slug)
         entries.remove_owner(request.user, benchmark, _find_person(request.query_params.get("username", "")))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -234,7 +234,7 @@ class Entries(Listing):
     serializer_class = EntrySerializer
 
     def get_queryset(self) -> QuerySet[Entry]:
-        return entries.own_entries(self.request.user)
+        return lookups.own_entries(self.request.user)
 
 
 class BenchmarkEntries(Listing):
@@ -247,7 +247,7 @@ class BenchmarkEntries(Listing):
     parser_classes = [MultiPartParser]
 
     def get_queryset(self) -> QuerySet[Entry]:
-        return entries.entries_of(entries.owned_benchmark(self.request.user, self.kwargs["slug"]))
+        return lookups.entries_of(lookups.owned_benchmark(self.request.user, self.kwargs["slug"]))
 
     @extend_schema(
         request={"multipart/form-data": NewEntrySerializer},
@@ -262,7 +262,7 @@ class BenchmarkEntries(Listing):
         given = NewEntrySerializer(data=request.data)
         given.is_valid(raise_exception=True)
         sent = dict(given.validated_data)
-        intake = entries.find_intake(slug)
+        intake = lookups.find_intake(slug)
         is_package = "package" in sent
         file = entries.SentFile(sent.pop("package" if is_package else "bundle"), is_package)
         with report_stopped_import("package" if is_package else "bundle"):

@@ -37,6 +37,8 @@ def add_auditor(actor: Any, audit: Audit, person: Any) -> Membership:
         blinding.lock_samples(audit.submission)
         submission = lock_submission(audit.submission_id)
         _require(actor, submission)
+        if _has_interest(person, audit):
+            raise Conflict(f"{person} submitted this bundle, or belongs to the organisation that built the agent.")
         if blinding.is_hidden(person, submission):
             raise Conflict(
                 f"{person} labels the sample of this audit blind, so they can read it when the sample is frozen."
@@ -90,10 +92,16 @@ def _set_archived(person: Any, audit: Audit, at: datetime | None) -> None:
 
 
 def _require_impartial(person: Any, audit: Audit) -> None:
-    """Refuse people who submitted the bundle as an entry, and those of the organisation that built the agent."""
-    for entry in audit.entries.all():
-        if entry.submitted_by_id == person.pk or blinding.has_conflict(person, entry.organisation):
-            raise PermissionDenied("This bundle is your own or your organisation's entry. Another auditor has to act.")
+    if _has_interest(person, audit):
+        raise PermissionDenied("This bundle is your own or your organisation's entry. Another auditor has to act.")
+
+
+def _has_interest(person: Any, audit: Audit) -> bool:
+    """Return whether the person submitted the bundle as an entry, or belongs to the agent's organisation."""
+    return any(
+        entry.submitted_by_id == person.pk or blinding.has_conflict(person, entry.organisation)
+        for entry in audit.entries.all()
+    )
 
 
 def _require(person: Any, submission: Submission) -> None:

@@ -12,23 +12,34 @@ from typing import Any, NamedTuple
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.http import Http404
 
 from annotation import access, arrivals, blinding, clock
-from annotation.models import Benchmark, Person, Submission, Task, Upload
+from annotation.models import Affiliation, Benchmark, Person, Submission, Task, Upload
 from annotation.models import Membership as Member
-from annotation.records import Problem, Verdict
+from annotation.records import Problem
 from annotation.workflow import Conflict, Incomplete
 from annotation.workflow.erasing import lock_account
 from annotation.workflow.guards import Role as Membership
 from annotation.workflow.guards import join, require_reason
 from evaluations.auditing.reference_data import encode_reference_data
 from evaluations.auditing.results import find_related_bundles
-from evaluations.models import BundleUpload, Entry, EntryEvent, EntryRow, EntryVersion, Intake, Owner, Takedown
-from evaluations.registry import chain, checks, scoring
+from evaluations.models import (
+    BundleUpload,
+    Entry,
+    EntryEvent,
+    EntryVersion,
+    Intake,
+    Owner,
+    Relationship,
+    Takedown,
+)
+from evaluations.registry import chain, checks
 from evaluations.registry.chain import Kind, Role, State
 from evaluations.registry.checks import Check
+from evaluations.registry.lookups import is_open, own_entries, owned_benchmark, owns
+from evaluations.registry.publishing import publish
 from evaluations.registry.scoring import Change
 from evaluations.verifier.checking import Given
 from evaluations.verifier.rules import PROTOCOL_DIGESTS
@@ -56,19 +67,6 @@ class SentFile(NamedTuple):
 
 
 # --- owners and intake -----------------------------------------------------------------------------------------------
-
-
-def owns(person: Person, benchmark: Benchmark) -> bool:
-    """Return whether the person is an owner; operators of the instance are owners of every benchmark."""
-    return bool(person.is_superuser) or Owner.objects.filter(benchmark=benchmark, person=person.pk).exists()
-
-
-def owned_benchmark(person: Person, slug: str) -> Benchmark:
-    """Return a benchmark for its owners; Http404 for everybody else."""
-    found = Benchmark.objects.filter(slug=slug, bundled_as="").first()
-    if found is None or not owns(person, found):
-        raise Http404("No such benchmark.")
-    return found
 
 
 def configurable_benchmark(person: Person, slug: str) -> Benchmark:
@@ -141,28 +139,6 @@ def _require_owner(person: Person, benchmark: Benchmark) -> None:
 # --- finding ---------------------------------------------------------------------------------------------------------
 
 
-def find_intake(slug: str) -> Intake:
-    """Return the intake of a benchmark that anybody may read; Http404 otherwise."""
-    rows = Intake.objects.select_related("benchmark").filter(benchmark__slug=slug, benchmark__archived_at=None)
-    found = rows.filter(public=True).first()
-    if found is None:
-        raise Http404("No such intake.")
-    return found
-
-
-def is_open(intake: Intake, now: datetime | None = None) -> bool:
-    now = now or clock.now()
-    return (intake.opens_at is None or intake.opens_at <= now) and (intake.closes_at is None or now <= intake.closes_at)
-
-
-def entries_of(benchmark: Benchmark) -> QuerySet[Entry]:
-    return chain.with_state(benchmark.entries.select_related("upload", "package", "audit", "benchmark"))
-
-
-def own_entries(person: Person) -> QuerySet[Entry]:
-    return chain.with_state(Entry.objects.filter(submitted_by=person).select_related("benchmark", "upload"))
-
-
 def entry_for(person: Person, key: str) -> tuple[Entry, EntryEvent.Role]:
     """Return an entry and the person's role: owner or submitter. Http404 for everybody else."""
     rows = chain.with_state(Entry.objects.select_related(*RELATED))
@@ -192,8 +168,16 @@ def submit(
         entry = Entry(benchmark=intake.benchmark, submitted_by=person, submitted_at=clock.now(), **description)
         _receive(entry, intake, file, send)
         entry.save(force_insert=True)
+        _declare_interest(entry, file)
         chain.append(entry, Kind.SUBMITTED, Role.SUBMITTER, person, facts={"file": file.kind})
     return entry
+
+
+def _declare_interest(entry: Entry, file: SentFile) -> None:
+    """Declare the submitter's affiliation, unless the labels are by people who are independent of the agent."""
+    independent = entry.relationship == Relationship.THIRD_PARTY and not file.is_package
+    if not independent and not blinding.has_conflict(entry.submitted_by, entry.organisation):
+        Affiliation.objects.create(person=entry.submitted_by, organisation=entry.organisation)
 
 
 def _receive(entry: Entry, intake: Intake, file: SentFile, send: Callable[[str], Any]) -> None:
@@ -347,7 +331,7 @@ def accept(person: Person, entry: Entry, reason: str) -> EntryVersion:
             says = "The labels of this entry could still change. Freeze its submission first."
             raise Conflict(says, "entry_not_frozen")
         _require_no_open_sample(row)
-        return _publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
+        return publish(row, Kind.ACCEPTED, person, require_reason(reason, "accepting"))
 
 
 def reject(person: Person, entry: Entry, reason: str) -> None:
@@ -397,7 +381,7 @@ def rescore(person: Person, entry: Entry, changes: Mapping[str, Change], reason:
     with _change(entry) as (row, state):
         _require_decidable(person, row, state, (State.ACCEPTED,))
         _require_no_open_sample(row)
-        return _publish(row, Kind.RESCORED, person, require_reason(reason, "scoring again"), changes)
+        return publish(row, Kind.RESCORED, person, require_reason(reason, "scoring again"), changes)
 
 
 def remove(person: Person, entry: Entry, reason: str) -> None:
@@ -454,50 +438,6 @@ def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = 
             entry=row, event=event, defaults={"reason": said[:500], "decided_by": person, "decided_at": clock.now()}
         )
         return made
-
-
-def _publish(
-    entry: Entry, kind: EntryEvent.Kind, person: Person, reason: str, changes: Mapping[str, Change] | None = None
-) -> EntryVersion:
-    last = entry.versions.order_by("-number").first()
-    standing = _load_changes(last) | dict(changes or {})
-    try:
-        scored = scoring.score(entry, standing)
-    except scoring.UnknownTask as unknown:
-        raise Incomplete([Problem("task_unknown", str(unknown), "changes")]) from None
-    facts = {name: {"verdict": each.verdict, "included": each.included} for name, each in (changes or {}).items()}
-    event = chain.append(entry, kind, Role.OWNER, person, reason=reason, facts={"tasks": facts} if facts else None)
-    made = EntryVersion.objects.create(
-        entry=entry, number=last.number + 1 if last else 1, event=event, **scored.columns
-    )
-    known = {row.task_id: row for row in EntryRow.objects.filter(entry=entry).order_by("version__number")}
-    EntryRow.objects.bulk_create(row for row in _attach(scored.rows, entry, made) if _differs(row, known))
-    return made
-
-
-def _attach(rows: list[EntryRow], entry: Entry, version: EntryVersion) -> Iterator[EntryRow]:
-    for row in rows:
-        row.entry, row.version = entry, version
-        yield row
-
-
-def _differs(row: EntryRow, known: Mapping[str, EntryRow]) -> bool:
-    same = known.get(row.task_id)
-    stated = ("task_version", "verdict", "included", "reason")
-    return same is None or any(getattr(same, name) != getattr(row, name) for name in stated)
-
-
-def _load_changes(version: EntryVersion | None) -> dict[str, Change]:
-    """Return the changes that the owners have made up to a version."""
-    if version is None:
-        return {}
-    found: dict[str, Change] = {}
-    events = version.entry.events.filter(kind=Kind.RESCORED, sequence__lte=version.event.sequence)
-    for event in events.order_by("sequence"):
-        for task_id, said in event.facts.get("tasks", {}).items():
-            verdict = None if said["verdict"] is None else Verdict(said["verdict"])
-            found[task_id] = Change(event.reason[:500], verdict, said["included"])
-    return found
 
 
 # --- guards ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from django import template
 from annotation.access import may_create_submissions
 from annotation.models import Benchmark, Submission
 from evaluations import access
-from evaluations.registry import entries
+from evaluations.registry import lookups
 
 register = template.Library()
 
@@ -24,4 +24,4 @@ def may_open_intake(context: dict[str, Any], benchmark: Benchmark) -> bool:
     """Return whether the person is an owner, or may become the first one."""
     person = context["request"].user
     fresh = not benchmark.owners.exists() and not benchmark.bundled_as
-    return (fresh and may_create_submissions(person)) or entries.owns(person, benchmark)
+    return (fresh and may_create_submissions(person)) or lookups.owns(person, benchmark)

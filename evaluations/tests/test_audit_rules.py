@@ -153,8 +153,8 @@ def test_database_refuses_a_tolerance_that_is_no_share(audit: Audit) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--size", 3, "--tolerance", 0.5), "belong to the rule"),
-        (("--max-size", 3), "belong to the rule"),
+        (("--size", 3, "--tolerance", 0.5), "belong to a rule"),
+        (("--max-size", 3), "belong to a rule"),
         (("--rule", "accept", "--max-size", 3, "--tolerance", 0.9), "needs a claimed rate"),
     ],
 )
@@ -175,9 +175,9 @@ def test_command_draws_by_the_rule(audit: Audit) -> None:
 def test_page_and_api_draw_by_the_rule(audit: Audit) -> None:
     amy, address = client_of(auditor()), reverse("draw-sample", args=[audit.pk])
     assert 'name="tolerance"' in text(amy.get(reverse("audit", args=[audit.pk])))
-    assert "belong to the rule" in text(amy.post(address, {"size": 3, "tolerance": "0.5"}), 400)
-    assert "belong to the rule" in text(posted(amy, "api-audit-sample", audit, {"size": 3, "tolerance": 0.5}), 400)
-    assert "at most" in text(posted(amy, "api-audit-sample", audit, {"rule": "accept"}), 400)
+    assert "belong to a rule" in text(amy.post(address, {"size": 3, "tolerance": "0.5"}), 400)
+    assert "belong to a rule" in text(posted(amy, "api-audit-sample", audit, {"size": 3, "tolerance": 0.5}), 400)
+    assert "State the largest number" in text(posted(amy, "api-audit-sample", audit, {"rule": "accept"}), 400)
     with transaction.atomic():
         sent = {"rule": "accept", "tolerance": 0.5, "max_size": 3}
         answer = posted(amy, "api-audit-sample", audit, sent)
@@ -258,7 +258,7 @@ def test_page_and_api_say_what_is_known_with_its_error_rates(audit: Audit, sampl
     assert given == json.loads(json.dumps(found.as_json()))
     assert (given["decision"], given["decided_after"]) == ("accept", found.labelled)
     report = text(amy.get(reverse("audit-report", args=[audit.pk])))
-    assert "Claimed\n  successes and others are drawn apart" in report
+    assert "are drawn separately, with the seed" in report
     assert found.sentence in report
     out, _, _ = run("audit_report", audit.pk)
     assert found.sentence in out

@@ -134,7 +134,7 @@ def test_two_entries_are_compared_by_task_with_mcnemars_test(shops: Benchmark) -
     }  # fmt: skip
     assert "+66.7 points" in shown  # six of the nine that both have
     assert "McNemar p = 0.0312 (exact)" in re.sub(r"\s+", " ", shown)  # 2 / 2**6
-    assert "1 task only of the first" in shown
+    assert "1 task of the first entry and 0 of the second" in shown
     assert text(f"/registry/shops/compare?a={first.key}&b={second.key}&group=first").count('class="verdict v1"') == 6
 
 
@@ -145,7 +145,7 @@ def test_planned_samples_are_compared_without_a_test(shops: Benchmark) -> None:
         registered.accepted(entry, method=method)
         keys.append(entry.key)
     shown = text(f"/registry/shops/compare?a={keys[0]}&b={keys[1]}")
-    assert "There is no test" in shown
+    assert "No test is shown" in shown
     assert "McNemar" not in shown
 
 
@@ -163,7 +163,7 @@ def test_a_comparison_of_unknown_entries_does_not_exist(shops: Benchmark, query:
 
 
 def test_an_empty_registry_says_so(shops: Benchmark) -> None:
-    assert "No entry is published yet." in text("/registry/shops/")
+    assert "No entries at present." in text("/registry/shops/")
     assert "No such events yet." in text("/registry/shops/ledger")
     assert "No entries yet" in text("/registry/")
 

@@ -112,7 +112,7 @@ def attestation_finding(
         signer = next((key for key in tried if _has_signed(key, signed, envelope.signature)), None)
         if signer is None:
             hint = " Give the submitter's published keys with --keys." if bundle_key else ""
-            raise BadAttestation(f"It is signed by none of {plural(len(tried), 'known key')}.{hint}")
+            raise BadAttestation(f"No known key signed it ({plural(len(tried), 'key')} tried).{hint}")
         if signer["public_key"] in revoked:
             raise BadAttestation("It is signed by a revoked key, so somebody else may have made it.")
         if envelope.key_id != key_id_of(bytes.fromhex(signer["public_key"])):

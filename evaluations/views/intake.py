@@ -17,7 +17,7 @@ from annotation.views.answers import Request, act, page, paginate
 from evaluations import jobs
 from evaluations.forms import AuditorForm
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import chain, checks, entries
+from evaluations.registry import chain, checks, entries, lookups
 from evaluations.registry.chain import Kind, State
 from evaluations.registry_forms import (
     AnswerForm,
@@ -199,12 +199,12 @@ ACTIONS = {
 @public
 def intake(request: HttpRequest, slug: str) -> HttpResponse:
     """Show anybody what an entry must satisfy."""
-    found = entries.find_intake(slug)
+    found = lookups.find_intake(slug)
     context = {
         "intake": found,
         "benchmark": found.benchmark,
         "tasks": found.benchmark.tasks.values("external_id").distinct().count(),
-        "open": entries.is_open(found),
+        "open": lookups.is_open(found),
         "part": "intake",
     }
     return render(request, "evaluations/intake.html", context)
@@ -212,13 +212,13 @@ def intake(request: HttpRequest, slug: str) -> HttpResponse:
 
 @page
 def new_entry(request: Request, slug: str) -> HttpResponse:
-    found = entries.find_intake(slug)
+    found = lookups.find_intake(slug)
     return _new_entry(request, found, EntryForm(takes_trajectories=found.takes_trajectories))
 
 
 @act
 def submit_entry(request: Request, slug: str) -> HttpResponse:
-    found = entries.find_intake(slug)
+    found = lookups.find_intake(slug)
     form = EntryForm(request.POST, request.FILES, takes_trajectories=found.takes_trajectories)
     if not form.is_valid():
         return _new_entry(request, found, form, HTTPStatus.BAD_REQUEST)
@@ -236,13 +236,13 @@ def submit_entry(request: Request, slug: str) -> HttpResponse:
 
 
 def _new_entry(request: Request, found: Intake, form: EntryForm, status: int = 200) -> HttpResponse:
-    context = {"intake": found, "benchmark": found.benchmark, "form": form, "open": entries.is_open(found)}
+    context = {"intake": found, "benchmark": found.benchmark, "form": form, "open": lookups.is_open(found)}
     return render(request, "evaluations/new_entry.html", context, status=status)
 
 
 @page
 def own_entries(request: Request) -> HttpResponse:
-    rows = paginate(request, entries.own_entries(request.user), PER_PAGE)
+    rows = paginate(request, lookups.own_entries(request.user), PER_PAGE)
     context = {"rows": [(row, chain.state_of(row)) for row in rows], "page": rows}
     return render(request, "evaluations/own_entries.html", context)
 
@@ -286,13 +286,13 @@ def remove_owner(request: Request, slug: str, pk: int) -> HttpResponse:
         raise Http404("No such owner.")
     entries.remove_owner(request.user, benchmark, owner.person)
     messages.success(request, f"Owner removed: {owner}.")
-    return redirect("benchmark-intake", slug) if entries.owns(request.user, benchmark) else redirect("home")
+    return redirect("benchmark-intake", slug) if lookups.owns(request.user, benchmark) else redirect("home")
 
 
 def _benchmark_intake(
     request: Request, benchmark: Benchmark, form: IntakeForm, owner_form: AuditorForm, status: int = 200
 ) -> HttpResponse:
-    rows = paginate(request, entries.entries_of(benchmark), PER_PAGE)
+    rows = paginate(request, lookups.entries_of(benchmark), PER_PAGE)
     context = {
         "benchmark": benchmark,
         "saved": Intake.objects.filter(benchmark=benchmark).first(),
@@ -333,7 +333,7 @@ def entry_action(request: Request, key: str, action: str) -> HttpResponse:
         answer = _entry(request, found, role, error.outage.status, {action: form})
         answer["Retry-After"] = str(error.outage.retry_after)
         return answer
-    messages.success(request, f"Recorded: {chosen.title.lower()}.")
+    messages.success(request, chosen.done)
     return redirect("entry", key)
 
 
@@ -354,7 +354,7 @@ def _entry(
     request: Request, found: Entry, role: EntryEvent.Role, status: int = 200, tried: dict[str, Any] | None = None
 ) -> HttpResponse:
     tried, state = tried or {}, chain.state_of(found)
-    events = list(found.events.order_by("-sequence"))
+    events = list(found.events.select_related("takedown").order_by("-sequence"))
     last = next((each for each in events if each.kind == Kind.CHECKED), None)
     stated = last.facts["checks"] if last else []
     stated = stated if role is OWNER else checks.hide_others(stated)
@@ -365,6 +365,7 @@ def _entry(
         if _may_take(request.user, found, role, action.role)
         and state in action.states
         and (name != "decide-appeal" or appealed)
+        and (name != "accept" or found.reviewed is not None)
         and (name != "appeal" or not appealed)
     ]
     context = {
