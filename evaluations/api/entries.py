@@ -299,7 +299,7 @@ class EntryActions(View):
         responses={201: EntryDetailSerializer},
     )
     def post(self, request: Request, key: str) -> Response:
-        """Act on an entry, which appends an event. 403 if it is for the other side, 409 if the state forbids it."""
+        """Take an action, which appends an event. 403 if it is for the other role, 409 if the state forbids it."""
         found, role = entries.entry_for(request.user, key)
         given = EntryActionSerializer(data=request.data)
         given.is_valid(raise_exception=True)

@@ -169,7 +169,7 @@ def forged(says: str) -> Callable[[Forgery], Forgery]:
     return register
 
 
-@forged("Its evidence.zip has another SHA-256")
+@forged("Its evidence.zip has a different SHA-256")
 def attestation_of_another_bundle(attested: Attested) -> str:
     statement = attested.statement
     for subject in statement["subject"]:
@@ -177,7 +177,7 @@ def attestation_of_another_bundle(attested: Attested) -> str:
     return sealed(statement)
 
 
-@forged("Its human-label.json has another SHA-256")
+@forged("Its human-label.json has a different SHA-256")
 def one_other_digest(attested: Attested) -> str:
     statement = attested.statement
     statement["subject"][2]["digest"]["sha256"] = "ab" * 32
