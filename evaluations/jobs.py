@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -48,6 +49,12 @@ def import_entry(upload_id: str) -> None:
     """Import the trajectories of an entry, and record its checks."""
     annotation_jobs.import_upload(upload_id)
     entries.record_checks(upload_id)
+
+
+def choose_for_entry(*, is_package: bool) -> Callable[[str], Any]:
+    """Return what sends the key of an entry's file to a worker."""
+    send: Callable[[str], Any] = import_entry.delay if is_package else open_bundle.delay
+    return send
 
 
 @shared_task

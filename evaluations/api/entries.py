@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
@@ -266,7 +265,7 @@ class BenchmarkEntries(Listing):
         is_package = "package" in sent
         file = entries.SentFile(sent.pop("package" if is_package else "bundle"), is_package)
         with report_stopped_import("package" if is_package else "bundle"):
-            made = entries.submit(request.user, intake, sent, file, _choose_job(is_package=is_package))
+            made = entries.submit(request.user, intake, sent, file, jobs.choose_for_entry(is_package=is_package))
         where = request.build_absolute_uri(reverse("api-entry", args=[made.key]))
         return Response(EntryDetailSerializer(made).data, status.HTTP_202_ACCEPTED, headers={"Location": where})
 
@@ -310,11 +309,6 @@ class EntryActions(View):
         )
 
 
-def _choose_job(*, is_package: bool) -> Callable[[str], Any]:
-    send: Callable[[str], Any] = jobs.import_entry.delay if is_package else jobs.open_bundle.delay
-    return send
-
-
 def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
     person, action, reason = request.user, given["action"], given["reason"]
     if simple := (OWNER_ACTIONS | SUBMITTER_ACTIONS).get(action):
@@ -323,7 +317,7 @@ def _take(request: Request, found: Entry, given: dict[str, Any]) -> None:
         is_package = entries.sends_trajectories(found)
         file = entries.SentFile(given["file"], is_package) if "file" in given else None
         with report_stopped_import("file"):
-            entries.answer(person, found, reason, file, _choose_job(is_package=is_package))
+            entries.answer(person, found, reason, file, jobs.choose_for_entry(is_package=is_package))
     elif action == "rescore":
         entries.rescore(person, found, build_changes(_need(given, "tasks"), reason), reason)
     elif action == "embargo":

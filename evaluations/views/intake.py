@@ -60,12 +60,7 @@ def _reason(run: Callable[[Person, Entry, str], Any]) -> Callable[[Person, Entry
 def _answer(person: Person, entry: Entry, form: Any) -> None:
     sent, is_package = form.cleaned_data["file"], entries.sends_trajectories(entry)
     file = entries.SentFile(sent, is_package) if sent else None
-    entries.answer(person, entry, form.cleaned_data["reason"], file, _choose_job(is_package=is_package))
-
-
-def _choose_job(*, is_package: bool) -> Callable[[str], Any]:
-    send: Callable[[str], Any] = jobs.import_entry.delay if is_package else jobs.open_bundle.delay
-    return send
+    entries.answer(person, entry, form.cleaned_data["reason"], file, jobs.choose_for_entry(is_package=is_package))
 
 
 def _rescore(person: Person, entry: Entry, form: Any) -> None:
@@ -224,7 +219,7 @@ def submit_entry(request: Request, slug: str) -> HttpResponse:
         return _new_entry(request, found, form, HTTPStatus.BAD_REQUEST)
     try:
         made = entries.submit(
-            request.user, found, form.description, form.file, _choose_job(is_package=form.file.is_package)
+            request.user, found, form.description, form.file, jobs.choose_for_entry(is_package=form.file.is_package)
         )
     except ImportStopped as error:
         form.add_error("bundle", str(error))
