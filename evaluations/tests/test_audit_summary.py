@@ -106,7 +106,7 @@ def test_bundle_that_the_submitter_revoked_or_replaced(honest: bytes, checked: C
     assert "; failed against the submitter's list of revocations; " in summarise(revoked, FROZEN, None).sentence
     assert list_risks(revoked)[0].title == "Failed: the submitter revoked neither the bundle nor its key"
     replaced = checked(honest, revocations=[revocations(bundle_entry(manifest, "ab" * 32))])
-    assert "; signed by a known key; " in summarise(replaced, FROZEN, None).sentence
+    assert "; signer known; " in summarise(replaced, FROZEN, None).sentence
     (risk,) = [risk for risk in list_risks(replaced) if risk.row["name"] == "revocations"]
     assert (risk.title, risk.weight) == ("Entries in the submitter's list of revocations", Weight.MEDIUM)
 

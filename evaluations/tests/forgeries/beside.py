@@ -110,17 +110,25 @@ def a_task_is_left_out_of_catalogue_and_review(forged: Forged) -> None:
 # --- another bundle --------------------------------------------------------------------------------------------------
 
 
+def opposite(forged: Forged) -> tuple[str, int]:
+    """Return a task that people agreed on, and the verdict that they did not give: the draw of spot checks decides
+    whether the first such task is a success."""
+    task_id = unanimous(forged)
+    verdict = next(row["verdict"] for row in forged["final-verdicts"] if row["task_id"] == task_id)
+    return task_id, 0 if verdict else 1
+
+
 @forgery("other_bundle", given=honest_bundle)
 def a_second_bundle_has_another_verdict_and_another_chain(forged: Forged) -> None:
-    forged.decide(unanimous(forged), 0)
+    task_id, verdict = opposite(forged)
+    forged.decide(task_id, verdict)
 
 
 @forgery("other_bundle", given=honest_bundle)
 def a_second_bundle_has_another_verdict_by_later_events(forged: Forged) -> None:
     forged.add_event(None, "submission_reopened", "M1", reason="A mistake.")
-    task_id = unanimous(forged)
-    row = next(row for row in forged["final-verdicts"] if row["task_id"] == task_id)
-    row["verdict"] = 0
+    task_id, verdict = opposite(forged)
+    next(row for row in forged["final-verdicts"] if row["task_id"] == task_id)["verdict"] = verdict
 
 
 def restated(stated: Line) -> Any:
