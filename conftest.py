@@ -106,11 +106,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1))
         _mark_engine(item, named, once)
+    if os.environ.get("LONG_TESTS") != "1":
+        _leave_out("long", config, items)
     if connection.vendor == "postgresql":
         return
-    foreign = [item for item in items if item.get_closest_marker("postgresql")]
-    items[:] = [item for item in items if not item.get_closest_marker("postgresql")]
-    config.hook.pytest_deselected(items=foreign)
+    _leave_out("postgresql", config, items)
+
+
+def _leave_out(marker: str, config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if item.get_closest_marker(marker)]
+    items[:] = [item for item in items if not item.get_closest_marker(marker)]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:

@@ -2,6 +2,7 @@
 
 from django.urls import path
 
+import annotation.converters  # noqa: F401 - <rendition:kind>
 from annotation.api import (
     account,
     adjudicating,

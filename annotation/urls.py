@@ -1,8 +1,8 @@
 """Addresses of the pages."""
 
-from django.urls import path, register_converter
+from django.urls import path
 
-from annotation.screenshots import Rendition
+import annotation.converters  # noqa: F401 - <rendition:kind>
 from annotation.views import (
     account,
     adjudicator,
@@ -22,19 +22,6 @@ from annotation.views import (
     viewer,
     webhooks,
 )
-
-
-class RenditionConverter:
-    regex = "|".join(Rendition)
-
-    def to_python(self, value: str) -> str:
-        return value
-
-    def to_url(self, value: str) -> str:
-        return str(value)
-
-
-register_converter(RenditionConverter, "rendition")
 
 urlpatterns = [
     path("", account.start, name="start"),

@@ -5,7 +5,8 @@ code is 1 when anything failed.
 
 - `make check` leaves out tests that need a database or a browser, take seconds, or start servers (config and bench).
 - `make test` tries at most 200 examples in a property test, repeats on PostgreSQL the tests that depend on the engine,
-  and runs parity only if the last 50 commits changed something that it tests; the output says so.
+  leaves out tests marked `long`, and runs parity only if the last 50 commits changed something that it tests; the
+  output says so.
 - `make test-long` tries all examples, repeats every test that may query the database, and always runs parity.
 - In CI `make test` tries all examples if the last 50 commits changed something that a property test tests. It does
   not repeat more tests on PostgreSQL: with those, CI took 49 of its 45 minutes.
@@ -42,7 +43,8 @@ PROFILE_VARIABLES = re.compile(
 EXAMPLE_KEY = "an example key of the checks, never used to serve: 0123456789 abcdefghijklmnopqrstuvwxyz"
 PRODUCTION = {"SECRET_KEY": EXAMPLE_KEY, "ALLOWED_HOSTS": "webverdict.example.org"}
 # Small chunks: browser tests run last and are slow, and with large chunks one process would run the last ones alone.
-TESTS = ["-m", "pytest", "--numprocesses", "2", "--maxschedchunk", "4"]
+PROCESSES = str(max(2, min(8, os.cpu_count() or 2)))
+TESTS = ["-m", "pytest", "--numprocesses", PROCESSES, "--maxschedchunk", "4"]
 WEBARENA = BASE_DIR / ".venv-webarena" / "bin" / "python"
 RECENT = "HEAD~50"  # a rarely run test runs if the files that it tests differ from those of this commit
 PROPERTIES_TEST = ["annotation/formats/har", "judges/scorers/network_trace", "judges/scorers/action_selection"]
@@ -152,8 +154,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     started = time.monotonic()
     examples = _in_ci() and _changed(PROPERTIES_TEST)
     steps = choose_steps(quick=options.quick, long=options.long, examples=examples)
-    if not options.long and not examples:
-        _say("Property tests try at most 200 examples, and not every test runs on PostgreSQL: see make test-long.")
+    if not options.long:
+        tried = "" if examples else "Property tests try at most 200 examples. "
+        _say(f"{tried}Tests marked long are left out, and not every test runs on PostgreSQL: see make test-long.")
     with ThreadPoolExecutor(2) as pool:
         outcomes = dict(pool.map(lambda step: (step.name, _timed(step)), steps))
     passed = sum(outcome.passed for outcome in outcomes.values())

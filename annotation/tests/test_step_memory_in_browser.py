@@ -26,6 +26,7 @@ WALK = """async (count) => {
 }"""
 
 
+@pytest.mark.long
 def test_memory_stays_flat_over_500_steps(desk: Page) -> None:  # noqa: F811 - the fixture
     tools = desk.context.new_cdp_session(desk)
     tools.send("Performance.enable")

@@ -20,6 +20,7 @@ def run(home, *options):
     )
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_help_brings_the_answer_into_view_and_marks_the_click(tmp_path):
     done = run(tmp_path, "--fault", "wrong_address", "--fault", "wrong_filter_value")

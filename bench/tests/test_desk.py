@@ -67,6 +67,7 @@ TARGETS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.browser
 def test_the_table_has_every_row_and_what_does_not_depend_on_the_machine_meets_its_target(tmp_path):
     """One test, so that the benchmark runs once."""

@@ -15,6 +15,7 @@ FLAT = [Cost(100, 1.0) for _ in WORKS]
 ADDED = 300  # MB
 
 
+@pytest.mark.long
 def test_it_measures_every_work_of_a_case_and_ends_well_where_no_peak_grows() -> None:
     """One test of one case, which takes seconds; a peak that grows is another test, since no small case has one."""
     command = [sys.executable, "-m", "bench.evidence", "--trajectories", "1", "--screenshots", "3"]

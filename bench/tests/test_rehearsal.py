@@ -21,6 +21,7 @@ from config.tests.servers import free_port
 GOOD = {"slowest": {}, "high": {}, "failed": {}, "lost": {}, "recovered": 1.0, "judged": 1.0, "finished": 1.0}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_nothing_is_lost_when_a_web_server_is_killed_and_redis_is_away(tmp_path):
     """Times are not asserted, since they depend on the machine."""

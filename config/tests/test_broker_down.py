@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from config.tests.instance import Instance
 from config.tests.test_settings import python
 
 SECONDS = {"gone": 2.0, "silent": 4.0}  # until an answer; publishing may take two of them
@@ -14,14 +15,12 @@ from pathlib import Path
 import config.wsgi  # as a web process, which loads every page before its first request
 logging.disable(logging.CRITICAL)  # the failed message is logged with its traceback
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.core.management import call_command
 from django.test import Client
 from annotation.tests import testing
 from annotation.models import ApiToken, Upload
 from judges.tests import builders as judge_testing
 from judges.models import RunItem
 
-call_command("migrate", verbosity=0)
 mira, shops = testing.person("mira", is_staff=True), testing.benchmark(1)
 token = {"Authorization": f"Bearer {ApiToken.issue(mira, 'test', 'admin')[1]}"}
 browser = Client(SERVER_NAME="localhost")
@@ -59,6 +58,7 @@ def silent_address():
 @pytest.mark.parametrize("broker", ["gone", "silent"])
 def test_uploads_and_runs_are_stored_and_answered_soon_when_the_broker_is(broker, silent_address, tmp_path):
     address = silent_address if broker == "silent" else "127.0.0.1:1"
+    Instance(tmp_path).migrate()
     done = python(
         tmp_path,
         "-c",

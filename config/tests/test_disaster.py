@@ -23,7 +23,7 @@ def new_instance(folder: Path) -> Instance:
 
 def test_lost_data_folder_is_restored_with_its_key(tmp_path: Path) -> None:
     lost = new_instance(tmp_path / "lost")
-    lost.run("manage.py", "migrate", "--verbosity", "0")
+    lost.migrate()
     lost.run("manage.py", "load_demo")
     lost.run("manage.py", "rotate_signing_key")
     passphrase = tmp_path / "passphrase"
@@ -53,7 +53,7 @@ SIGN = (
 def test_stopped_backup_says_so_and_leaves_nothing(tmp_path: Path) -> None:
     """SIGTERM, as `docker stop` and a shutdown send it, while the program waits for the disk."""
     instance = new_instance(tmp_path / "instance")
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     backups = tmp_path / "backups"
     code = (
         "import os, sys, threading; os.sync = threading.Event().wait; os.chdir(sys.argv[1]); "

@@ -108,7 +108,7 @@ def test_full_disk_is_a_fault(monkeypatch):
 @pytest.mark.parametrize(("proxies", "says"), [("0", ""), ("1", "a client can forge its address")])
 def test_web_server_and_what_it_sees_of_proxies(tmp_path, proxies, says):
     instance = Instance(tmp_path, further={"BEHIND_PROXY": proxies})
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
     port = free_port()
     command = ["gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--no-control-socket", "--threads", "4"]

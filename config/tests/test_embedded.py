@@ -221,7 +221,7 @@ def test_a_judge_run_goes_on_after_a_stop_which_loses_no_call_and_after_kill_9(t
     with fake_endpoint(latency=0.05) as model:
         further = {"JUDGE_ENDPOINTS": model.url, "JUDGE_SILENCE_SECONDS": "4"}
         instance = Instance(tmp_path, further=further)
-        instance.run("manage.py", "migrate", "--verbosity", "0")
+        instance.migrate()
         run = begin(instance, model, "interrupted", 15, 8)
         # The calls in flight are waited for when it stops; at this pace the others would take half a minute.
         slow = {"after": run.calls // 10, "latency": 2.0}

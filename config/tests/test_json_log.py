@@ -76,7 +76,7 @@ def test_record_of_a_job_names_the_job_and_the_judge_run():
 @pytest.mark.servers
 def test_every_line_of_a_worker_is_an_object(tmp_path):
     instance = Instance(tmp_path, further={"LOG_FORMAT": "json"})
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     sending = "import django; django.setup(); from annotation.jobs import submit_parked; submit_parked.delay()"
     instance.further["DJANGO_SETTINGS_MODULE"] = "config.settings"
     instance.run("-c", sending)

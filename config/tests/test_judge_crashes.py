@@ -48,7 +48,7 @@ def instance(request, tmp_path_factory, model):
     if settings.PRODUCTION:
         made.database_url = request.getfixturevalue("postgres").url
         made.redis_url = request.getfixturevalue("broker").url
-    made.run("manage.py", "migrate", "--verbosity", "0")
+    made.migrate()
     with made.worker("housekeeper", EVERYTHING_ELSE, "--beat"):
         yield made
 

@@ -242,7 +242,7 @@ def scrape(port):
 @pytest.mark.servers
 def test_requests_are_summed_over_processes_even_of_one_that_was_killed(tmp_path):
     instance = Instance(tmp_path, further={"METRICS_TOKEN": TOKEN})
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     port = free_port()
     command = [
         "gunicorn",

@@ -142,7 +142,7 @@ def examine(instance):
 
 @pytest.mark.once
 @pytest.mark.servers
-@pytest.mark.parametrize("with_redis", [False, True])
+@pytest.mark.parametrize("with_redis", [pytest.param(False, marks=pytest.mark.long), True])
 def test_killed_worker_and_stopped_scheduler_are_seen_in_both_profiles(tmp_path, with_redis):
     further = {"DJANGO_SETTINGS_MODULE": "config.settings"}
     options = COMPOSE["mail-worker"]["command"][-6:-2]
@@ -151,7 +151,7 @@ def test_killed_worker_and_stopped_scheduler_are_seen_in_both_profiles(tmp_path,
         further |= {"EMAIL_HOST": "127.0.0.1", "EMAIL_PORT": str(mail_server.getsockname()[1])}
         further |= {"EMAIL_TIMEOUT": "600", "SITE_URL": "https://review.example.org"}
         instance = Instance(tmp_path, redis_url=redis.url if with_redis else "", further=further)
-        instance.run("manage.py", "migrate", "--verbosity", "0")
+        instance.migrate()
         schedule = ("--schedule", str(tmp_path / "schedule"), "--pidfile", "")
         with (
             instance.worker("worker", EVERYTHING_ELSE) as worker,

@@ -69,7 +69,7 @@ def token(instance, proxy):
 @pytest.fixture(scope="module")
 def proxy(instance):
     """The port of a proxy with a web server and one for uploads behind it, `THREADS` threads each."""
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
     port, web, uploads = (free_port() for _ in range(3))
     file = instance.folder / "Caddyfile"

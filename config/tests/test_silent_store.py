@@ -27,7 +27,6 @@ from pathlib import Path
 from django.core.management import call_command
 from annotation import workflow
 from annotation.tests import testing
-call_command("migrate", verbosity=0)
 call_command("collectstatic", interactive=False, verbosity=0)
 submission = testing.submission(Path(FOLDER), trajectories=1)
 print(workflow.claim(testing.cast(submission)["alice"], submission).trajectory_id)
@@ -64,6 +63,7 @@ def answers(port):
 
 def test_pages_are_served_while_26_screenshots_wait_for_a_silent_store(tmp_path):
     instance = Instance(tmp_path)
+    instance.migrate()
     trajectory = int(instance.run("-c", SEED.replace("FOLDER", repr(str(tmp_path / "package")))).splitlines()[-1])
     with socket.create_server(("127.0.0.1", 0), backlog=200) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"

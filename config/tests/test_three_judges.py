@@ -242,7 +242,7 @@ def instance(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if project.PRODUCTION:
         made.database_url = request.getfixturevalue("postgres").url
         made.redis_url = request.getfixturevalue("broker").url
-    made.run("manage.py", "migrate", "--verbosity", "0")
+    made.migrate()
     made.run("manage.py", "load_demo", "--anyway")
     return made
 

@@ -39,7 +39,7 @@ def token(instance, port):
 @pytest.fixture(scope="module")
 def port(instance):
     """The port of a web server with one thread."""
-    instance.run("manage.py", "migrate", "--verbosity", "0")
+    instance.migrate()
     instance.run("manage.py", "collectstatic", "--noinput", "--verbosity", "0")
     number = free_port()
     command = ["gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{number}", "--threads", "1", "--no-control-socket"]
