@@ -170,6 +170,7 @@ class EntryEvent(models.Model):
         EMBARGO_CHANGED = "embargo_changed", "embargo changed"
         REMOVED = "removed"
         RESTORED = "restored"
+        TAKEN_DOWN = "taken_down", "text taken down"
 
     class Role(models.TextChoices):
         OWNER = "owner"

@@ -37,7 +37,7 @@ STATE_AFTER = {
 # The text of all other events stays between owners and submitter.
 PUBLIC = (
     *(Kind.ACCEPTED, Kind.APPEALED, Kind.APPEAL_DECIDED, Kind.CORRECTED),
-    *(Kind.RESCORED, Kind.REMOVED, Kind.RESTORED),
+    *(Kind.RESCORED, Kind.REMOVED, Kind.RESTORED, Kind.TAKEN_DOWN),
 )
 
 

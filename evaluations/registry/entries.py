@@ -427,16 +427,21 @@ def change_embargo(person: Person, entry: Entry, until: datetime | None, reason:
 
 
 def take_down(person: Person, entry: Entry, reason: str, sequence: int | None = None) -> Takedown:
-    """Stop showing the text of an event, or the description of the entry; the chain keeps its digest."""
+    """Stop showing the text of an event, or the description of the entry; the chain keeps its digest.
+
+    The event that records it has {"event": ``sequence``} as its facts.
+    """
     with _change(entry) as (row, _):
         _require_impartial(person, row)
         event = None if sequence is None else row.events.filter(sequence=sequence).first()
         if sequence is not None and event is None:
             raise Incomplete([Problem("event_unknown", f"This entry has no event {sequence}.", "sequence")])
         said = require_reason(reason, "taking a text down")
-        made, _ = Takedown.objects.get_or_create(
+        made, new = Takedown.objects.get_or_create(
             entry=row, event=event, defaults={"reason": said[:500], "decided_by": person, "decided_at": clock.now()}
         )
+        if new:
+            chain.append(row, Kind.TAKEN_DOWN, Role.OWNER, person, reason=made.reason, facts={"event": sequence})
         return made
 
 

@@ -290,7 +290,11 @@ def test_text_that_was_taken_down_leaves_its_digest(intake: Intake, olga: Person
     entries.accept(olga, entry, "Checked by Olga Owner.")
     entries.take_down(olga, entry, "It named a person.", 2)
     shown = published.describe_events(entry)
-    assert [each["kind"] for each in shown] == ["submitted", "checked", "accepted"]
+    assert [each["kind"] for each in shown] == ["submitted", "checked", "accepted", "taken_down"]
+    assert (shown[3]["reason"], shown[3]["facts"]) == ("It named a person.", {"event": 2})
+    assert chain.find_broken(entry.events.select_related("entry")) is None
+    entries.take_down(olga, entry, "Again.", 2)
+    assert len(published.describe_events(entry)) == 4
     assert shown[2]["taken_down"] == "It named a person."
     assert "Olga Owner" not in str(shown)
     assert "theirs.zip" not in str(shown)  # the text of an event that is not public

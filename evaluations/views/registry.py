@@ -206,6 +206,9 @@ def _list_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
         found.append(("Tasks", listing(list(tasks), MOST_TASKS)))
     for name, value in facts.get("before", {}).items():
         found.append((f"Earlier {name.replace('_', ' ')}", str(value) or "none"))
+    if "event" in facts:
+        hidden = "the description of the entry" if facts["event"] is None else f"that of event {facts['event']}"
+        found.append(("Text", hidden))
     if "upheld" in facts:
         found.append(("Appeal", "upheld" if facts["upheld"] else "dismissed"))
     return found

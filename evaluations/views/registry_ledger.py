@@ -15,7 +15,7 @@ from annotation.models import Benchmark
 from annotation.views.answers import paginate
 from evaluations.models import EntryEvent, EntryRow, EntryVersion
 from evaluations.registry import published
-from evaluations.registry.chain import Kind
+from evaluations.registry.chain import PUBLIC
 from evaluations.registry.figures import Figures, describe_figures
 from evaluations.registry.published import Description
 from evaluations.views.public import answer, public
@@ -23,7 +23,6 @@ from evaluations.views.registry import DescribedEvent, address_of, describe_even
 
 EVENTS = 15  # of a page
 MOST_ROWS = 20  # of an event; its version has all
-KINDS = (Kind.ACCEPTED, Kind.RESCORED, Kind.REMOVED, Kind.RESTORED, Kind.CORRECTED, Kind.APPEALED, Kind.APPEAL_DECIDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,9 @@ def registry_ledger(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _show_ledger(request: HttpRequest, benchmark: Benchmark) -> HttpResponse:
-    chosen = next((each for each in KINDS if each == request.GET.get("kind")), None)
+    chosen = next((each for each in PUBLIC if each == request.GET.get("kind")), None)
     shown = paginate(request, published.list_events(benchmark, chosen or ""), EVENTS)
-    kinds = [(each.value, each.label.lower(), each is chosen) for each in KINDS]
+    kinds = [(each.value, each.label.lower(), each is chosen) for each in PUBLIC]
     context = {
         "benchmark": benchmark,
         "page": shown,
