@@ -108,8 +108,13 @@ def visible_payload(event: Event, submission: Submission) -> dict[str, Any]:
 
 def has_conflict(person: Person, organisation: str) -> bool:
     """Return whether the person declares an affiliation with the organisation that built an agent."""
+    return organisation != "" and fold_name(organisation) in find_affiliations(person)
+
+
+def find_affiliations(person: Person) -> set[str]:
+    """Return the organisations of the person's present affiliations, as `fold_name` writes them."""
     stated = Affiliation.objects.filter(person=person, ended_at=None).values_list("organisation", flat=True)
-    return organisation != "" and any(fold_name(each) == fold_name(organisation) for each in stated)
+    return set(map(fold_name, stated))
 
 
 def fold_name(name: str) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
 
-from annotation import clock
+from annotation import blinding, clock
+from annotation.blinding import fold_name
 from annotation.models import Benchmark, Person
-from evaluations.models import Entry, Intake, Owner
+from evaluations.models import Entry, EntryEvent, Intake, Owner
 from evaluations.registry import chain
+from evaluations.registry.chain import Kind
 
 
 def owns(person: Person, benchmark: Benchmark) -> bool:
@@ -46,3 +48,18 @@ def entries_of(benchmark: Benchmark) -> QuerySet[Entry]:
 
 def own_entries(person: Person) -> QuerySet[Entry]:
     return chain.with_state(Entry.objects.filter(submitted_by=person).select_related("benchmark", "upload"))
+
+
+def find_waiting(person: Person) -> list[Entry]:
+    """Return the entries that wait for the person, the newest first.
+
+    Undecided entries and appeals wait for owners without a conflict of interest, questions for the submitter.
+    """
+    appeals = EntryEvent.objects.filter(entry=OuterRef("pk"), kind__in=(Kind.APPEALED, Kind.APPEAL_DECIDED))
+    found = chain.with_state(Entry.objects.select_related("benchmark"))
+    found = found.annotate(last_appeal=Subquery(appeals.order_by("-sequence").values("kind")[:1]))
+    owned = Q(benchmark__in=Owner.objects.filter(person=person).values("benchmark")) & ~Q(submitted_by=person)
+    undecided = Q(deciding_kind__in=(Kind.SUBMITTED, Kind.ANSWERED)) | Q(last_appeal=Kind.APPEALED)
+    found = found.filter((owned & undecided) | Q(submitted_by=person, deciding_kind=Kind.QUERIED))
+    own = blinding.find_affiliations(person)
+    return [row for row in found if row.submitted_by_id == person.pk or fold_name(row.organisation) not in own]

@@ -23,7 +23,7 @@ from annotation.workflow.guards import join
 from evaluations import signing
 from evaluations.auditing import actions
 from evaluations.models import Entry, EntryEvent, Intake
-from evaluations.registry import chain, entries
+from evaluations.registry import chain, entries, lookups
 from evaluations.registry.chain import Kind
 from evaluations.registry.scoring import Change
 from evaluations.revoking import revoke_bundle
@@ -174,3 +174,30 @@ def test_one_person_cannot_submit_without_end(intake: Intake, sam: Person) -> No
         entries.withdraw(sam, submit(sam, intake, b"nothing"), "Again.")
     with pytest.raises(Conflict, match="Try again tomorrow"):
         submit(sam, intake, b"nothing")
+
+
+def test_home_counts_the_entries_that_wait_for_owner_and_submitter(
+    intake: Intake, olga: Person, sam: Person, data: bytes
+) -> None:
+    def waiting(person: Person) -> list[str]:
+        home = client_of(person).get(reverse("home")).content.decode()
+        page = client_of(person).get(reverse("own-entries")).content.decode()
+        listed = page.split("<h2>Your own</h2>")[0].count("<li><a href=")
+        assert ("1 waits for you" in home) is bool(listed)
+        return [each.key for each in lookups.find_waiting(person)]
+
+    entry = checked(sam, intake, data)
+    assert (waiting(olga), waiting(sam)) == ([entry.key], [])
+    entries.query(olga, entry, "Which model was it?")
+    assert (waiting(olga), waiting(sam)) == ([], [entry.key])
+    entries.answer(sam, entry, "The one of May.", None, lambda file: None)
+    assert (waiting(olga), waiting(sam)) == ([entry.key], [])
+    entries.reject(olga, entry, "Not comparable.")
+    assert (waiting(olga), waiting(sam)) == ([], [])
+    entries.appeal(sam, entry, "It is the same model.")
+    assert (waiting(olga), waiting(sam)) == ([entry.key], [])
+    entries.decide_appeal(olga, entry, "It is.", upheld=True)
+    assert (waiting(olga), waiting(sam)) == ([], [])
+    Affiliation.objects.create(person=olga, organisation="ACME")
+    entries.appeal(sam, entry, "Again.")
+    assert waiting(olga) == []

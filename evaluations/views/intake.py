@@ -238,7 +238,8 @@ def _new_entry(request: Request, found: Intake, form: EntryForm, status: int = 2
 @page
 def own_entries(request: Request) -> HttpResponse:
     rows = paginate(request, lookups.own_entries(request.user), PER_PAGE)
-    context = {"rows": [(row, chain.state_of(row)) for row in rows], "page": rows}
+    waiting = [(row, chain.state_of(row)) for row in lookups.find_waiting(request.user)[:PER_PAGE]]
+    context = {"rows": [(row, chain.state_of(row)) for row in rows], "page": rows, "waiting": waiting}
     return render(request, "evaluations/own_entries.html", context)
 
 
