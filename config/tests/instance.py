@@ -72,7 +72,7 @@ class Instance:
         return done.stdout
 
     def migrate(self) -> None:
-        """Make the database; one of SQLite is a copy, since each program needs 10 s of CPU for all migrations."""
+        """Create the tables; on SQLite by a copy of a migrated file, since all migrations take 10 s of CPU."""
         if self.database_url:
             self.run("manage.py", "migrate", "--verbosity", "0")
         else:

@@ -8,7 +8,6 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
 
 from annotation import blinding, clock
-from annotation.blinding import fold_name
 from annotation.models import Benchmark, Person
 from evaluations.models import Entry, EntryEvent, Intake, Owner
 from evaluations.registry import chain
@@ -61,5 +60,7 @@ def find_waiting(person: Person) -> list[Entry]:
     owned = Q(benchmark__in=Owner.objects.filter(person=person).values("benchmark")) & ~Q(submitted_by=person)
     undecided = Q(deciding_kind__in=(Kind.SUBMITTED, Kind.ANSWERED)) | Q(last_appeal=Kind.APPEALED)
     found = found.filter((owned & undecided) | Q(submitted_by=person, deciding_kind=Kind.QUERIED))
-    own = blinding.find_affiliations(person)
-    return [row for row in found if row.submitted_by_id == person.pk or fold_name(row.organisation) not in own]
+    stated = blinding.find_affiliations(person)
+    return [
+        row for row in found if row.submitted_by_id == person.pk or blinding.fold_name(row.organisation) not in stated
+    ]
